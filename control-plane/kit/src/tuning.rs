@@ -66,6 +66,10 @@ pub trait Tuner {
     /// They cannot be run; for people.
     fn learn(&mut self, exchanges: &mut dyn Iterator<Item = RecordedExchange>) -> Result<(), String>;
 
+    /// The trade-offs to take, by the names that the report has for them: changes that a person decides for, because attacks may pass then.
+    /// Called before [`Tuner::propose`], which refuses a name that it does not know.
+    fn accept(&mut self, names: &[String]);
+
     /// Tries changes for what was learned. `progress` is told how many are tried, and how many there are.
     ///
     /// # Errors

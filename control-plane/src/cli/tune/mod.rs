@@ -39,6 +39,11 @@ pub(super) struct TuneCommand {
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
 
+    /// An input that needs what attacks look like: its exclusions are taken though known attacks pass there, as the report says under
+    /// trade-offs. `ARGS:text on /preview`, `ARGS:text` for all its paths, or `all`; may be given several times.
+    #[arg(long, value_name = "INPUT")]
+    accept: Vec<String>,
+
     /// Why the exclusions are needed, in at most 500 bytes; it is kept beside each of them.
     #[arg(long, value_name = "TEXT", default_value = "learned from recorded traffic")]
     reason: String,
@@ -60,6 +65,7 @@ impl TuneCommand {
         let (collection, mut tuner) = tuner(&self.config, &set)?;
         tuner.notes().iter().for_each(|text| note(text));
         replay(Exchanges::open(&self.traffic)?, |exchanges| tuner.learn(exchanges))?;
+        tuner.accept(&self.accept);
         propose(&mut *tuner)?;
         if tuner.has_proposals() {
             replay(Exchanges::open(&self.traffic)?.again(), |exchanges| tuner.confirm(exchanges))?;

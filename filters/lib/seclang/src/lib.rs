@@ -22,7 +22,7 @@ pub mod transform;
 pub mod vocabulary;
 
 pub use compile::compile;
-pub use engine::limits::{MATCHED_IDS, RECORD_LENGTH};
+pub use engine::limits::{MATCHED_IDS, RECORD_LENGTH, REPORTED_INPUTS};
 pub use engine::{
     BodyLimits, BudgetLimits, CollectionKind, Collections, Engine, ExceededLimit, Intervention, InterventionKind,
     Lookup, Lookups, MatchedInput, MatchedRule, Place, REST_OF_BODY, RecordName, Spent, StoredRecord, Transaction,

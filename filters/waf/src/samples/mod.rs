@@ -106,7 +106,7 @@ impl Waf {
         }
         let samples = Samples::of(host);
         let Ok(mut sampler) = samples.0.try_borrow_mut() else { return };
-        let source = Source::new(transaction, *has_body, decompressed);
+        let source = Source::new(transaction, *has_body, decompressed, sampler.masks());
         let path = source.uri().split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default();
         let Some(path) = fold::fold(path) else { return };
         let caller = callers::caller(exchange);

@@ -32,6 +32,13 @@ pub(crate) fn take_matches(host: &dyn Host) -> Vec<Matched> {
     samples.0.try_borrow_mut().map(|mut sampler| sampler.drain(host.now())).unwrap_or_default()
 }
 
+/// From now on the samples of this host have their secrets: what is recorded is read again for them anyway, and none of them is kept.
+pub(crate) fn keep_secrets(host: &dyn Host) {
+    if let Ok(mut sampler) = Samples::of(host).0.try_borrow_mut() {
+        sampler.keeps_secrets = true;
+    }
+}
+
 /// Whether the next exchange finds room for its samples.
 pub(crate) fn has_room(host: &dyn Host) -> bool {
     Samples::of(host).0.try_borrow().is_ok_and(|sampler| sampler.has_room())

@@ -26,11 +26,13 @@ pub(super) struct Source<'t> {
     decompressed: bool,
     /// Names of secrets beside the usual ones; `None` if all names are.
     sanitised: Option<Vec<Vec<u8>>>,
+    /// Whether secrets are masked.
+    masks: bool,
 }
 
 impl<'t> Source<'t> {
     /// `has_body` says whether the request announced one. A body in front of no rule yet is left out.
-    pub(super) fn new(transaction: &'t Transaction, has_body: bool, decompressed: bool) -> Self {
+    pub(super) fn new(transaction: &'t Transaction, has_body: bool, decompressed: bool, masks: bool) -> Self {
         let uri = scalar(transaction, b"REQUEST_URI_RAW");
         let body = transaction.request_body_start(MAX_BODY.saturating_add(1));
         let over = body.len() > MAX_BODY || scalar(transaction, b"INBOUND_DATA_ERROR") == b"1";
@@ -38,7 +40,7 @@ impl<'t> Source<'t> {
         let last = |name: &[u8]| name.rsplit(|byte| *byte == b'.').next().unwrap_or_default().to_vec();
         let sanitised = transaction.sanitised_names();
         let sanitised = sanitised.map(|names| names.flat_map(|name| [name.to_vec(), last(name)]).collect());
-        Self { transaction, uri, body: body.get(..MAX_BODY).unwrap_or(body), cut, decompressed, sanitised }
+        Self { transaction, uri, body: body.get(..MAX_BODY).unwrap_or(body), cut, decompressed, sanitised, masks }
     }
 
     /// The target as it was sent, the query included.
@@ -60,6 +62,13 @@ impl<'t> Source<'t> {
         rule: &MatchedRule,
         last: &mut Option<Masked<'t>>,
     ) -> Option<Sample> {
+        if !self.masks {
+            return Some(Sample {
+                request: self.request(&mut None, self.uri.clone(), self.body.to_vec()),
+                value: capped(value.to_vec(), MAX_TEXT),
+                msg: rule.msg.clone(),
+            });
+        }
         let sanitised = self.sanitised.as_ref()?;
         // Where all of a text matched, its numbers do not stay.
         let whole = matches!(target.input, Input::Uri | Input::Body | Input::Unnamed);
@@ -83,38 +92,48 @@ impl<'t> Source<'t> {
         let mut mask = Mask::new(target, &cards, sanitised);
         let uri = self.uri.get(..MAX_URI).unwrap_or(&self.uri);
         let masked_uri = mask.uri(uri);
-        let (headers, content_type, mut cut) = self.headers(&mut mask);
-        let masked_body = mask.body(&content_type, self.body);
+        let masked_body = mask.body(&self.content_type(), self.body);
+        let mut request = self.request(&mut Some(&mut mask), masked_uri.clone(), masked_body.clone());
+        request.masked = target.is_secret(sanitised);
         let shown = mask.shown([uri, &masked_uri], [self.body, &masked_body]);
-        // A mask may be longer than what it stands for.
-        cut |= self.cut || masked_uri.len() > MAX_URI || masked_body.len() > MAX_BODY;
-        let request = SampledRequest {
-            method: text(&scalar(self.transaction, b"REQUEST_METHOD")),
-            uri: capped(masked_uri, MAX_URI),
-            protocol: text(&scalar(self.transaction, b"REQUEST_PROTOCOL")),
-            headers,
-            body: capped(masked_body, MAX_BODY),
-            cut,
-            masked: target.is_secret(sanitised),
-        };
         Masked { target, cards, request, shown }
     }
 
-    /// The headers, the type of the body, and whether headers are left out.
-    fn headers(&self, mask: &mut Mask<'_>) -> (Vec<SampledHeader>, Vec<u8>, bool) {
-        let (mut headers, mut content_type, mut left) = (Vec::new(), Vec::new(), MAX_HEADERS);
+    /// The request with these, as they are masked, and its headers.
+    fn request(&self, mask: &mut Option<&mut Mask<'_>>, uri: Vec<u8>, body: Vec<u8>) -> SampledRequest {
+        let (headers, cut) = self.headers(mask);
+        SampledRequest {
+            method: text(&scalar(self.transaction, b"REQUEST_METHOD")),
+            protocol: text(&scalar(self.transaction, b"REQUEST_PROTOCOL")),
+            headers,
+            // A mask may be longer than what it stands for.
+            cut: cut || self.cut || uri.len() > MAX_URI || body.len() > MAX_BODY,
+            uri: capped(uri, MAX_URI),
+            body: capped(body, MAX_BODY),
+            masked: false,
+        }
+    }
+
+    /// The type of the body.
+    fn content_type(&self) -> Vec<u8> {
+        let headers = self.transaction.added_request_headers();
+        let named = headers.filter(|(name, _)| name.eq_ignore_ascii_case(b"content-type"));
+        named.last().map(|(_, value)| value.to_vec()).unwrap_or_default()
+    }
+
+    /// The headers, and whether some are left out.
+    fn headers(&self, mask: &mut Option<&mut Mask<'_>>) -> (Vec<SampledHeader>, bool) {
+        let (mut headers, mut left) = (Vec::new(), MAX_HEADERS);
         let mut cut = false;
         for (name, value) in self.transaction.added_request_headers() {
             let name = name.to_ascii_lowercase();
-            if name == b"content-type" {
-                content_type = value.to_vec();
-            }
             // The body of the sample is not coded.
             if self.decompressed && name == b"content-encoding" {
                 continue;
             }
             cut |= value.len() > MAX_HEADERS;
-            let value = mask.header(&name, value.get(..MAX_HEADERS).unwrap_or(value));
+            let value = value.get(..MAX_HEADERS).unwrap_or(value);
+            let value = mask.as_mut().map_or_else(|| value.to_vec(), |mask| mask.header(&name, value));
             let size = name.len().saturating_add(value.len()).saturating_add(HEADER_COST);
             if size > left {
                 cut = true;
@@ -123,7 +142,7 @@ impl<'t> Source<'t> {
             left = left.saturating_sub(size);
             headers.push(SampledHeader { name, value });
         }
-        (headers, content_type, cut)
+        (headers, cut)
     }
 }
 

@@ -57,6 +57,9 @@ pub(super) struct Sampler {
     left_out: u64,
     /// Callers with other signs.
     suspects: Suspects,
+    /// Secrets are not masked: the samples stay in this process.
+    #[cfg(feature = "control")]
+    pub(super) keeps_secrets: bool,
 }
 
 /// A rule at an input on a path. Of one that has nothing to report, times alone are remembered.
@@ -206,6 +209,15 @@ impl Sampler {
     #[cfg(feature = "control")]
     pub(super) fn has_room(&self) -> bool {
         self.held < MAX_HELD / 4 && self.keys.len() < MANY
+    }
+
+    /// Whether secrets are masked in requests.
+    pub(super) fn masks(&self) -> bool {
+        #[cfg(feature = "control")]
+        if self.keeps_secrets {
+            return false;
+        }
+        true
     }
 
     /// Remembers a caller with other signs than matches.

@@ -67,6 +67,11 @@ impl<'t> Target<'t> {
         (is_name && !text.chars().any(char::is_control)).then_some(Self { text, input })
     }
 
+    #[cfg(feature = "control")]
+    pub(crate) fn input(&self) -> Input<'t> {
+        self.input
+    }
+
     /// Whether what matched is a secret by its name. `sanitised` are the further names of secrets.
     pub(super) fn is_secret(&self, sanitised: &[Vec<u8>]) -> bool {
         let named = |name: &[u8]| is_secret(name) || sanitised.iter().any(|other| other.eq_ignore_ascii_case(name));

@@ -16,6 +16,9 @@ use crate::program::EngineMode;
 use crate::program::wire::Disruption;
 use crate::vocabulary::Variable;
 
+/// The matches of a chain among which different inputs are looked for: many values of one name are one input.
+const CONSIDERED_MATCHES: usize = 4 * REPORTED_INPUTS;
+
 impl Transaction {
     /// Acts on the match of a whole chain.
     pub(super) fn act_on_match(&mut self, engine: &Engine, rule: &Rule, at: u32) -> Flow {
@@ -127,7 +130,7 @@ impl Transaction {
     fn earlier_inputs(&mut self, engine: &Engine, last: &[u8]) -> Vec<MatchedInput> {
         let mut inputs: Vec<MatchedInput> = Vec::new();
         let mut names = 0;
-        for found in &self.matched.list {
+        for found in self.matched.list.iter().take(CONSIDERED_MATCHES) {
             if inputs.len() >= REPORTED_INPUTS {
                 break;
             }

@@ -168,6 +168,16 @@ impl Trial<'_> {
         request: &ReadRequest,
         response: Option<&ReadResponse>,
     ) -> Result<Watched, TrialError> {
+        self.pass_as(b"", request, response)
+    }
+
+    /// The same for a request with a unique id; a random one stands for an empty one.
+    pub(in crate::control) fn pass_as(
+        &self,
+        id: &[u8],
+        request: &ReadRequest,
+        response: Option<&ReadResponse>,
+    ) -> Result<Watched, TrialError> {
         let seen = Rc::default();
         let step = match self.config {
             Some(config) => step(config),
@@ -188,7 +198,10 @@ impl Trial<'_> {
             vec![(b":method".to_vec(), request.method.clone().into_bytes()), (b":path".to_vec(), request.uri.clone())];
         all.extend(request.headers.iter().cloned());
         let (mut read, opening) = Request::read(Headers::new(&all), request.protocol.clone().into_bytes(), true);
-        read.id = uuid::Uuid::new_v4().to_string().into_bytes();
+        read.id = match id {
+            [] => uuid::Uuid::new_v4().to_string().into_bytes(),
+            id => id.to_vec(),
+        };
         let start = Start { request: read, route: b"", peer: request.peer.as_bytes(), node: &Rc::from("") };
         let run = Run::new(&chain, start, &host);
         Pass { run, host: &host, request: &request.body, response, opening }.finish();

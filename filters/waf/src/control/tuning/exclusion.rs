@@ -115,6 +115,50 @@ impl Exclusion {
     }
 }
 
+/// An exclusion of one of the two kinds that keep a rule from an input, behind a switch: it is on in requests whose unique id contains the
+/// switch. `None` where the name of the input or the path cannot be written.
+pub(super) fn switched(kind: ExclusionKind, place: &Place, id: u64, switch: &str) -> Option<String> {
+    let Place { rule_id, target, path } = place;
+    let control = format!("ctl:ruleRemoveTargetById={rule_id};{}", target.written()?);
+    let head = format!("id:{id},phase:1,pass,nolog,t:none");
+    match kind {
+        ExclusionKind::ScopedTarget => Some(format!(
+            "SecRule REQUEST_FILENAME \"{}\" \"{head},chain\"\nSecRule UNIQUE_ID \"@contains {switch}\" \"t:none,{control}\"",
+            condition(path)?
+        )),
+        ExclusionKind::UpdateTarget => Some(format!("SecRule UNIQUE_ID \"@contains {switch}\" \"{head},{control}\"")),
+        ExclusionKind::ScopedRemove | ExclusionKind::RemoveRule => None,
+    }
+}
+
+/// What an input is kept from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kept {
+    /// A rule.
+    Rule(u64),
+    /// All rules with a tag.
+    Tag(String),
+}
+
+/// One rule that keeps an input on one path from several rules; with a switch, as of [`switched`]. `None` where the input or the path cannot be
+/// written.
+pub(super) fn free_input(target: &Target, path: &str, from: &[Kept], id: u64, switch: Option<&str>) -> Option<String> {
+    let input = target.written()?;
+    let controls: String = from
+        .iter()
+        .map(|kept| match kept {
+            Kept::Rule(rule) => format!(",ctl:ruleRemoveTargetById={rule};{input}"),
+            Kept::Tag(tag) => format!(",ctl:ruleRemoveTargetByTag={tag};{input}"),
+        })
+        .collect();
+    let path = condition(path)?;
+    let head = format!("SecRule REQUEST_FILENAME \"{path}\" \"id:{id},phase:1,pass,nolog,t:none");
+    Some(match switch {
+        Some(switch) => format!("{head},chain\"\nSecRule UNIQUE_ID \"@contains {switch}\" \"t:none{controls}\""),
+        None => format!("{head}{controls}\""),
+    })
+}
+
 /// The operator that selects a folded path; `None` for a path that is none. Nodes report paths, so that one may be made to end the rule.
 fn condition(path: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\".contains(&byte);

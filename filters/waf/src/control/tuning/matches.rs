@@ -81,8 +81,10 @@ fn id_of(key: &str) -> String {
 }
 
 /// The matches.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct MatchStore {
+    /// How many are kept, at most.
+    most: usize,
     /// By id.
     matches: BTreeMap<String, KeptMatch>,
     /// Ids of matches that have changed since they were written.
@@ -91,7 +93,18 @@ pub(super) struct MatchStore {
     gone: BTreeSet<String>,
 }
 
+impl Default for MatchStore {
+    fn default() -> Self {
+        Self::of(MAX_MATCHES)
+    }
+}
+
 impl MatchStore {
+    /// An empty one that keeps so many.
+    pub(super) fn of(most: usize) -> Self {
+        Self { most, matches: BTreeMap::new(), changed: BTreeSet::new(), gone: BTreeSet::new() }
+    }
+
     /// What was kept in the store.
     pub(super) fn load(kept: impl Iterator<Item = KeptMatch>) -> Self {
         Self { matches: kept.map(|one| (one.id(), one)).collect(), ..Self::default() }
@@ -119,7 +132,7 @@ impl MatchStore {
     /// Of the rule with the most matches, the one that is not seen for longest gives way: a scan pushes out what it brought, and what is
     /// rare stays.
     fn make_room(&mut self) {
-        while self.matches.len() > MAX_MATCHES {
+        while self.matches.len() > self.most {
             let mut kinds: BTreeMap<(&str, u64), usize> = BTreeMap::new();
             self.matches.values().for_each(|one| *kinds.entry(one.kind()).or_default() += 1);
             let Some(kind) = kinds.into_iter().max_by_key(|(_, count)| *count).map(|(kind, _)| kind) else { return };

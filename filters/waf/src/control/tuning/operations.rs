@@ -1,6 +1,8 @@
 //! The endpoints `tuning/...` of the console.
 
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use kit::{
     BodyKind, BodyRefusal, EditError, Item, NamedSchema, Operation, OperationAnswer, OperationAudit, OperationBody,
@@ -24,6 +26,8 @@ use crate::samples::messages::SampledRequest;
 
 /// The bytes of a body, at most.
 const MAX_BODY: usize = 64 * 1024;
+/// The threads of a call, at most.
+const MAX_THREADS: usize = 2;
 /// The longest exclusion, in bytes.
 const MAX_SECLANG: usize = 16 * 1024;
 
@@ -362,7 +366,10 @@ pub(super) fn previews<'a>(
 /// What previews of a config run on.
 pub(super) fn bench<'a>(config: &'a Item<WafConfig>, context: &OperationContext<'_>, view: &'a View<'_>) -> Bench<'a> {
     let (engines, bases): (Arc<Engines>, Arc<Bases>) = (context.tools.get(), context.tools.get());
-    Bench { view, config, engines, bases, at_work: context.runtime::<AtWork>(), now_millis: context.now_millis }
+    let (at_work, now_millis) = (context.runtime::<AtWork>(), context.now_millis);
+    // A call leaves the rest of the machine to the others.
+    let threads = available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
+    Bench { view, config, engines, bases, at_work, now_millis, threads }
 }
 
 pub(super) fn asked(name: &str, context: &OperationContext<'_>) -> Result<Asked, String> {

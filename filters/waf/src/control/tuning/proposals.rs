@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::exclusion::{Exclusion, Place};
 use super::matches::KeptMatch;
 use super::operations::{Asked, NOT_YET, asked, config, previews, refuse, target, with_matches};
-use super::preview::{Beside, Preview, Previews};
+use super::preview::{Preview, Previews};
 use super::target::{Target, is_input};
 use super::written::free_numbers;
 
@@ -110,7 +110,7 @@ fn proposals(previews: &Previews<'_>, place: &Place, id: u64) -> Vec<Value> {
     let tried: Vec<(Exclusion, Preview)> = Exclusion::candidates(place, id)
         .into_iter()
         .map(|one| {
-            let preview = previews.preview_beside(&Beside::default(), &one);
+            let preview = previews.preview_exclusion(&one);
             (one, preview)
         })
         .collect();

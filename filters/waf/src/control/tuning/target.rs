@@ -38,6 +38,10 @@ impl Target {
     /// As rules write it; `None` for a member with characters that have a meaning there.
     pub(crate) fn written(&self) -> Option<String> {
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.[]$@".contains(byte);
+        // The two that rules have for all texts and all attributes.
+        if self.collection == "XML" && matches!(self.member.as_deref(), Some(b"/*" | b"//@*")) {
+            return Some(self.to_string());
+        }
         self.member.as_ref().is_none_or(|member| member.iter().all(is_plain)).then(|| self.to_string())
     }
 
@@ -67,8 +71,9 @@ mod tests {
     fn members_with_a_meaning_in_rules_are_not_written() {
         let written = |name: &str| Target::parse(name.as_bytes()).unwrap().written();
         assert_eq!(written("ARGS:json.items.0[]"), Some("ARGS:json.items.0[]".to_owned()));
+        assert_eq!(written("XML:/*").zip(written("XML://@*")), Some(("XML:/*".to_owned(), "XML://@*".to_owned())));
         assert_eq!(written("REQUEST_BODY"), Some("REQUEST_BODY".to_owned()));
-        for name in ["ARGS:a b", "ARGS:a|b", "ARGS:a,b", "ARGS:a\"", "ARGS:\u{e4}", "XML:/*"] {
+        for name in ["ARGS:a b", "ARGS:a|b", "ARGS:a,b", "ARGS:a\"", "ARGS:\u{e4}", "XML:/a/b"] {
             assert_eq!(written(name), None, "{name}");
         }
         assert!(is_input("ARGS:content") && !is_input("TX:score"));

@@ -49,7 +49,7 @@ impl Entry {
 }
 
 /// How many networks callers are in: the lower half of their numbers.
-fn networks<'c>(callers: impl Iterator<Item = &'c u64>) -> usize {
+pub(super) fn networks<'c>(callers: impl Iterator<Item = &'c u64>) -> usize {
     callers.map(|caller| caller & u64::from(u32::MAX)).collect::<BTreeSet<u64>>().len()
 }
 

@@ -55,7 +55,7 @@ pub(super) fn paranoia(window: &Window, config: &Item<WafConfig>, verified: &[Ve
     if let Some(why) = withheld(window, config) {
         return json!({ "current": current, "recommended": null, "rationale": why });
     }
-    let is_ended = |key: &str| verified.iter().any(|one| one.accepted && one.key() == key);
+    let is_ended = |key: &str| verified.iter().any(|one| (one.accepted || one.ended) && one.key() == key);
     let up_to = |level: u32| {
         let left = window.entries.iter().filter(|(key, entry)| entry.paranoia <= level && !is_ended(key));
         // Of an exchange with several matches each counts: the sum is what may be refused at most.

@@ -22,7 +22,7 @@ use figures::mode;
 use report::report;
 pub(super) use report::report_with;
 use verify::verify;
-pub(super) use verify::{Effort, Verified, verify_with};
+pub(super) use verify::{Effort, TradeOff, Verification, Verified, verify_with};
 
 const GROUP: OperationGroup = OperationGroup {
     name: "learning",

@@ -94,6 +94,7 @@ pub(in super::super) fn report_with(
             "proposal": proposal,
             "preview": one.preview,
             "accepted": one.accepted,
+            "ended": one.ended,
             "note": one.note,
         })
     });

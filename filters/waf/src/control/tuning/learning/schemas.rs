@@ -110,13 +110,14 @@ pub(super) fn report() -> Value {
             "suspects": count("Callers that other plugins have found bad (feeds, traps, bots, logins): no exclusion is proposed because of them."),
             "exclusions": { "type": "array", "items": {
                 "type": "object",
-                "required": ["key", "entry", "proposal", "preview", "accepted", "note"],
+                "required": ["key", "entry", "proposal", "preview", "accepted", "ended", "note"],
                 "properties": {
                     "key": { "type": "string", "description": "`<rule>|<target>|<path>`, for `_apply`." },
                     "entry": entry,
                     "proposal": { "type": ["object", "null"] },
                     "preview": { "anyOf": [{ "type": "null" }, { "$ref": "#/$defs/TuningPreview" }] },
                     "accepted": { "type": "boolean", "description": "It is verified, and `_apply` writes it." },
+                    "ended": { "type": "boolean", "description": "The exclusion of another entry, for all paths, ends it." },
                     "note": { "type": "string" },
                 },
             } },

@@ -1,20 +1,20 @@
 //! Exclusions for what a window has counted, each verified by a preview. What was verified is remembered.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kit::{Item, OperationContext, Tool, View};
 use snapshot::{Message as _, PartHash, content_hash};
 
-use super::super::exclusion::{Exclusion, ExclusionKind, IDS, Place};
-use super::super::matches::KeptMatch;
+use super::super::exclusion::{Exclusion, ExclusionKind, IDS, Kept, Place, free_input};
 use super::super::operations::bench;
-use super::super::preview::{Beside, Preview, Previews};
+use super::super::preview::{Bench, Choice, Preview, Together};
 use super::super::target::Target;
-use super::super::windows::{Entry, Window, entry_key};
+use super::super::windows::{Entry, Window, entry_key, networks};
 use super::super::written::free_numbers;
 use super::with;
 use crate::control::config::WafConfig;
+use crate::samples::messages::{Matched, SampledRequest};
 
 /// The exclusions that a call proposes, at most.
 const MAX_PROPOSALS: usize = 25;
@@ -24,7 +24,9 @@ const MIN_COUNT: u64 = 3;
 const MIN_CALLERS: usize = 3;
 /// From how many networks, unless all matches of the window come from one: addresses of one are cheap.
 const MIN_NETWORKS: usize = 2;
-/// The entries that a call verifies, beside those that were verified before: for one, 2,000 attacks are put at its input.
+/// From how many paths an exclusion for all paths is tried first.
+const MANY_PATHS: usize = 3;
+/// The inputs that a call puts attacks at, beside entries that were verified before: for one, 2,000 attacks run.
 const FRESH: usize = 3;
 /// The verifications that are remembered.
 const REMEMBERED: usize = 200;
@@ -38,6 +40,12 @@ pub(in super::super) struct Verified {
     pub(in super::super) preview: Option<Preview>,
     /// It may be applied.
     pub(in super::super) accepted: bool,
+    /// The exclusion of another entry ends it.
+    pub(in super::super) ended: bool,
+    /// It is accepted though so many known attacks pass at its input; 0 for none.
+    pub(in super::super) passing: usize,
+    /// What its input is kept from then.
+    free: Vec<Kept>,
     /// Why, or why not.
     pub(in super::super) note: String,
 }
@@ -48,12 +56,47 @@ impl Verified {
     }
 
     fn open(entry: &Entry, note: impl Into<String>) -> Self {
-        Self { entry: entry.clone(), proposal: None, preview: None, accepted: false, note: note.into() }
+        Self {
+            entry: entry.clone(),
+            proposal: None,
+            preview: None,
+            accepted: false,
+            ended: false,
+            passing: 0,
+            free: Vec::new(),
+            note: note.into(),
+        }
+    }
+
+    /// Accepts that its input is kept from all this though so many known attacks pass then, and returns the rule with its number.
+    fn set_free(&mut self, free: Vec<Kept>, number: u64, passing: usize) -> Option<String> {
+        let target = Target::parse(self.entry.target.as_bytes())?;
+        let seclang = free_input(&target, &self.entry.path, &free, number, None)?;
+        let names = free.iter().map(|kept| match kept {
+            Kept::Rule(rule) => rule.to_string(),
+            Kept::Tag(tag) => tag.clone(),
+        });
+        let names = names.collect::<Vec<_>>().join(", ");
+        self.proposal = Some(Exclusion {
+            kind: ExclusionKind::ScopedTarget,
+            seclang: seclang.clone(),
+            title: format!("{} on {} is free of {names}", self.entry.target, self.entry.path),
+            reach: format!(
+                "In requests for {}, no rule of {names} looks at {}; they still look at everything else there, and at everything on all other paths.",
+                self.entry.path, self.entry.target
+            ),
+        });
+        (self.free, self.accepted, self.passing) = (free, true, passing);
+        self.note = format!("accepted as a trade-off: {passing} known attacks pass at this input");
+        Some(seclang)
     }
 
     /// The exclusion with the number that it is written under.
     pub(in super::super) fn written(&self, number: u64) -> Option<String> {
         let (target, proposal) = (Target::parse(self.entry.target.as_bytes())?, self.proposal.as_ref()?);
+        if !self.free.is_empty() {
+            return free_input(&target, &self.entry.path, &self.free, number, None);
+        }
         let place = Place { rule_id: self.entry.rule_id, target, path: self.entry.path.clone() };
         Some(Exclusion::new(proposal.kind, &place, number)?.seclang)
     }
@@ -85,15 +128,63 @@ impl Verifications {
 pub(in super::super) struct Effort<'a> {
     /// The entries that are looked at, at most.
     pub(in super::super) entries: usize,
-    /// Those of them that were not verified before and are now, at most.
+    /// The inputs of those that were not verified before at which attacks run, at most.
     pub(in super::super) fresh: usize,
+    /// The threads; `None` for those of a call.
+    pub(in super::super) threads: Option<usize>,
+    /// What is accepted is tried once more as it is written, and it is said what the rest would cost.
+    pub(in super::super) confirm: bool,
+    /// Inputs whose exclusions are accepted though known attacks pass there, each as [`TradeOff::is_named`] reads it.
+    pub(in super::super) accepted: &'a [String],
     /// Is told how many entries are done, and how many there are.
     pub(in super::super) progress: &'a dyn Fn(usize, usize),
 }
 
+/// An input that is needed for what attacks look like: exclusions that are not safe, together.
+#[derive(Clone, Debug)]
+pub(in super::super) struct TradeOff {
+    pub(in super::super) target: String,
+    pub(in super::super) path: String,
+    /// The rules that match there and have no safe exclusion.
+    pub(in super::super) rules: Vec<u64>,
+    /// The requests that one of them refuses, at least.
+    pub(in super::super) would_block: u64,
+    /// The attacks that are caught at the input, and those of them that would pass.
+    pub(in super::super) caught: usize,
+    pub(in super::super) passing: usize,
+    /// The exclusions are accepted nevertheless.
+    pub(in super::super) accepted: bool,
+}
+
+impl TradeOff {
+    /// Whether a text names the input: `all`, `ARGS:text`, or `ARGS:text on /issues/preview`.
+    pub(in super::super) fn is_named(&self, text: &str) -> bool {
+        let (target, path) = match text.split_once(" on ") {
+            Some((target, path)) => (target, Some(path)),
+            None => (text, None),
+        };
+        let is_target = target.eq_ignore_ascii_case(&self.target) || target == "all" && path.is_none();
+        is_target && path.is_none_or(|path| path == self.path)
+    }
+}
+
+/// What was verified, and what the rest would cost.
+pub(in super::super) struct Verification {
+    pub(in super::super) all: Vec<Verified>,
+    /// The input that refuses most comes first.
+    pub(in super::super) trade_offs: Vec<TradeOff>,
+}
+
 impl Effort<'_> {
     /// That of a call, which has to answer soon.
-    const CALL: Effort<'static> = Effort { entries: MAX_PROPOSALS, fresh: FRESH, progress: &|_, _| {} };
+    const CALL: Effort<'static> = Effort {
+        entries: MAX_PROPOSALS,
+        fresh: FRESH,
+        threads: None,
+        confirm: false,
+        accepted: &[],
+        progress: &|_, _| {},
+    };
 }
 
 /// [`verify_with`] the effort of a call.
@@ -106,7 +197,7 @@ pub(super) fn verify(
     context: &OperationContext<'_>,
     view: &View<'_>,
 ) -> Result<Vec<Verified>, String> {
-    verify_with(&Effort::CALL, window, config, context, view)
+    verify_with(&Effort::CALL, window, config, context, view).map(|verification| verification.all)
 }
 
 /// The entries that matched most, and what can be done about each.
@@ -119,7 +210,7 @@ pub(in super::super) fn verify_with(
     config: &Item<WafConfig>,
     context: &OperationContext<'_>,
     view: &View<'_>,
-) -> Result<Vec<Verified>, String> {
+) -> Result<Verification, String> {
     let mut entries: Vec<&Entry> = window.entries.values().filter(|entry| entry.count >= MIN_COUNT).collect();
     // What would be refused comes first, then what many have sent.
     let order = |entry: &&Entry| (entry.would_block, entry.callers.len(), entry.count, entry.rule_id);
@@ -127,85 +218,298 @@ pub(in super::super) fn verify_with(
         order(other).cmp(&order(one)).then_with(|| (&one.target, &one.path).cmp(&(&other.target, &other.path)))
     });
     entries.truncate(effort.entries);
-    let kept: BTreeMap<String, KeptMatch> = with(context, |known| {
-        let of_config = known.matches.all().filter(|one| one.matched.config == config.head.id);
-        of_config
-            .map(|one| (entry_key(one.matched.rule_id, &one.matched.target, &one.matched.path), one.clone()))
-            .collect()
+    let samples: BTreeMap<String, SampledRequest> = with(context, |known| {
+        let of_config = known.matches.all().map(|one| &one.matched).filter(|one| one.config == config.head.id);
+        let keyed = |one: &_| {
+            let Matched { rule_id, target, path, request, .. } = one;
+            Some((entry_key(*rule_id, target, path), request.clone()?))
+        };
+        of_config.filter_map(keyed).collect()
     })
     .unwrap_or_default();
-    let memory = context.tools.get::<Verifications>();
-    // What is harmless by itself may let attacks pass together with others: each is tried with those that are accepted before it.
-    let numbers = free_numbers(config, view, entries.len())?;
-    let mut accepted = Beside::default();
-    let fingerprint = bench(config, context, view).fingerprint();
-    let mut fresh = 0;
-    let networks_needed = window.networks().min(MIN_NETWORKS);
-    let count = entries.len();
-    let mut all = Vec::with_capacity(count);
-    for (done, entry) in entries.into_iter().enumerate() {
-        (effort.progress)(done, count);
-        let key = entry_key(entry.rule_id, &entry.target, &entry.path);
-        let (callers, networks) = (entry.callers.len(), entry.networks());
-        if callers < MIN_CALLERS || networks < networks_needed {
-            let note = format!(
-                "not proposed: {callers} callers of {networks} networks have sent it, those with other signs left out; what fewer than \
-                 {MIN_CALLERS} of {networks_needed} networks send may be an attack"
-            );
-            all.push(Verified::open(entry, note));
-            continue;
-        }
-        let Some(target) = Target::parse(entry.target.as_bytes()) else { continue };
-        let Some(sample) = kept.get(&key).filter(|one| one.matched.request.is_some()) else {
-            all.push(Verified::open(entry, "not verified: no sample of it is kept"));
-            continue;
-        };
-        let place = Place { rule_id: entry.rule_id, target, path: entry.path.clone() };
-        let request = sample.matched.request.as_ref().map(|request| request.encode_to_vec()).unwrap_or_default();
-        let before = accepted.texts.join("\n");
-        let hash = content_hash(&[fingerprint.as_slice(), key.as_bytes(), before.as_bytes(), &request].concat());
-        let tried = match memory.get(&hash) {
-            Some(tried) => tried,
-            None if fresh >= effort.fresh => {
-                all.push(Verified::open(entry, "not verified yet: ask for the report again"));
-                continue;
+    let groups = Groups::of(window, &entries);
+    let mut found: Vec<Option<Verified>> = Vec::with_capacity(entries.len());
+    let (mut choices, mut of_choice) = (Vec::new(), Vec::new());
+    for (at, entry) in entries.iter().enumerate() {
+        let sample = samples.get(&entry_key(entry.rule_id, &entry.target, &entry.path));
+        let place = Target::parse(entry.target.as_bytes()).map(|target| Place {
+            rule_id: entry.rule_id,
+            target,
+            path: entry.path.clone(),
+        });
+        found.push(match (groups.refused(entry), place, sample) {
+            (Some(note), _, _) => Some(Verified::open(entry, note)),
+            (None, Some(place), Some(sample)) => {
+                choices.push(Choice { place, sample: sample.clone() });
+                of_choice.push(at);
+                None
             }
-            None => {
-                fresh += 1;
-                let previews =
-                    Previews::new(bench(config, context, view), place.clone(), sample.matched.request.as_ref(), &[])?;
-                let number = numbers.get(accepted.texts.len()).copied().unwrap_or(*IDS.end());
-                let tried = Arc::new(tried(&previews, &place, &accepted, number));
-                memory.put(hash, &tried);
-                tried
-            }
-        };
-        let verified = judged(entry, &tried);
-        let number = numbers.get(accepted.texts.len()).copied();
-        if verified.accepted
-            && let Some(text) = number.and_then(|number| verified.written(number))
-        {
-            accepted.texts.push(text);
-            accepted.rules.insert(entry.rule_id);
-        }
-        all.push(verified);
+            _ => Some(Verified::open(entry, "not verified: no sample of it is kept")),
+        });
     }
-    Ok(all)
+    let bench = bench(config, context, view);
+    let bench = Bench { threads: effort.threads.unwrap_or(bench.threads), ..bench };
+    let run = Run {
+        effort,
+        entries: &entries,
+        groups: &groups,
+        memory: context.tools.get::<Verifications>(),
+        numbers: free_numbers(config, view, choices.len())?,
+        fingerprint: bench.fingerprint(),
+    };
+    // Each choice is tried in two ways, and its input as a trade-off.
+    let switches = free_numbers(config, view, choices.len().saturating_mul(3))?;
+    let trade_offs = run.verify(Together::new(bench, choices, &switches)?, &of_choice, &mut found)?;
+    Ok(Verification { all: found.into_iter().flatten().collect(), trade_offs })
 }
 
-/// The exclusions of one input, the narrowest first, up to the first that is safe together with those that are accepted.
-fn tried(previews: &Previews<'_>, place: &Place, accepted: &Beside, number: u64) -> Vec<(Exclusion, Preview)> {
-    let mut tried = Vec::new();
-    for kind in [ExclusionKind::ScopedTarget, ExclusionKind::UpdateTarget] {
-        let Some(exclusion) = Exclusion::new(kind, place, number) else { continue };
-        let preview = previews.preview_beside(accepted, &exclusion);
-        let is_safe = preview.safe;
-        tried.push((exclusion, preview));
-        if is_safe {
-            break;
+/// The entries of a rule at an input, on all paths.
+#[derive(Default)]
+struct Group {
+    paths: usize,
+    callers: BTreeSet<u64>,
+}
+
+/// All of them. The case of names does not count in rules.
+struct Groups {
+    of: BTreeMap<(u64, String), Group>,
+    networks_needed: usize,
+}
+
+impl Groups {
+    fn of(window: &Window, entries: &[&Entry]) -> Self {
+        let mut of: BTreeMap<_, Group> = BTreeMap::new();
+        for entry in entries {
+            let group = of.entry(group_key(entry)).or_default();
+            group.paths += 1;
+            group.callers.extend(&entry.callers);
+        }
+        Self { of, networks_needed: window.networks().min(MIN_NETWORKS) }
+    }
+
+    /// Why nothing is proposed for an entry; `None` if something may be.
+    fn refused(&self, entry: &Entry) -> Option<String> {
+        if self.is_sent_on_path(entry) || self.is_on_many_paths(entry) {
+            return None;
+        }
+        Some(format!(
+            "not proposed: {} callers of {} networks have sent it, those with other signs left out; what fewer than {MIN_CALLERS} of {} networks \
+             send may be an attack",
+            entry.callers.len(),
+            entry.networks(),
+            self.networks_needed
+        ))
+    }
+
+    /// Whether enough callers have sent it on its path.
+    fn is_sent_on_path(&self, entry: &Entry) -> bool {
+        self.are_enough(&entry.callers.iter().copied().collect())
+    }
+
+    /// Whether the rule matches at the input on many paths, and enough callers have sent that.
+    fn is_on_many_paths(&self, entry: &Entry) -> bool {
+        let group = self.of.get(&group_key(entry));
+        group.is_some_and(|group| group.paths >= MANY_PATHS && self.are_enough(&group.callers))
+    }
+
+    fn are_enough(&self, callers: &BTreeSet<u64>) -> bool {
+        callers.len() >= MIN_CALLERS && networks(callers.iter()) >= self.networks_needed
+    }
+
+    /// The exclusions to try, the first that is safe is taken: the narrowest first, unless the same is wanted on many paths.
+    fn kinds(&self, entry: &Entry) -> Vec<ExclusionKind> {
+        let on_all = self.is_on_many_paths(entry).then_some(ExclusionKind::UpdateTarget);
+        let on_path = self.is_sent_on_path(entry).then_some(ExclusionKind::ScopedTarget);
+        on_all.into_iter().chain(on_path).collect()
+    }
+}
+
+fn group_key(entry: &Entry) -> (u64, String) {
+    (entry.rule_id, entry.target.to_ascii_lowercase())
+}
+
+/// One verification of many entries.
+struct Run<'r> {
+    effort: &'r Effort<'r>,
+    entries: &'r [&'r Entry],
+    groups: &'r Groups,
+    memory: Arc<Verifications>,
+    /// Those that exclusions are written under.
+    numbers: Vec<u64>,
+    fingerprint: PartHash,
+}
+
+impl Run<'_> {
+    /// Verifies the entries that `of_choice` names, one for each choice.
+    fn verify(
+        &self,
+        mut together: Together<'_>,
+        of_choice: &[usize],
+        found: &mut [Option<Verified>],
+    ) -> Result<Vec<TradeOff>, String> {
+        // What is harmless by itself may let attacks pass together with others: each is tried with those that are accepted before it.
+        let mut accepted: Vec<(usize, String)> = Vec::new();
+        let mut on_all: BTreeMap<(u64, String), usize> = BTreeMap::new();
+        let mut fresh = 0;
+        for (done, choice) in together.in_order().into_iter().enumerate() {
+            (self.effort.progress)(done, of_choice.len());
+            let Some((at, entry)) = of_choice.get(choice).and_then(|at| Some((*at, *self.entries.get(*at)?))) else {
+                continue;
+            };
+            if on_all.contains_key(&group_key(entry)) {
+                continue;
+            }
+            let tried = self.tried(choice, entry, &mut together, &accepted, &mut fresh);
+            let verified = match tried {
+                Some(tried) => judged(entry, &tried),
+                None => Verified::open(entry, "not verified yet: ask for the report again"),
+            };
+            if verified.accepted
+                && let Some(kind) = verified.proposal.as_ref().map(|proposal| proposal.kind)
+                && let Some(text) = self.numbers.get(accepted.len()).and_then(|number| verified.written(*number))
+            {
+                accepted.push((choice, text));
+                together.accept(choice, kind);
+                if kind == ExclusionKind::UpdateTarget {
+                    on_all.insert(group_key(entry), at);
+                }
+            }
+            if let Some(place) = found.get_mut(at) {
+                *place = Some(verified);
+            }
+        }
+        let trade_offs = match self.effort.confirm {
+            true => self.trade_offs(&mut together, of_choice, found, &mut accepted),
+            false => Vec::new(),
+        };
+        if self.effort.confirm && !accepted.is_empty() {
+            let texts: Vec<&str> = accepted.iter().map(|(_, text)| text.as_str()).collect();
+            for choice in together.confirm(&texts.join("\n"))? {
+                let fallen = of_choice.get(choice).and_then(|at| found.get_mut(*at)?.as_mut());
+                if let Some(one) = fallen {
+                    one.accepted = false;
+                    "not verified: together with the others, as they are written, it does not stand"
+                        .clone_into(&mut one.note);
+                    on_all.remove(&group_key(&one.entry));
+                }
+            }
+        }
+        self.end(&on_all, found);
+        Ok(trade_offs)
+    }
+
+    /// What it would cost to let an input through whose entries have no safe exclusion. Inputs that are named are let through, each by one
+    /// rule in place of those that were accepted for it.
+    fn trade_offs(
+        &self,
+        together: &mut Together<'_>,
+        of_choice: &[usize],
+        found: &mut [Option<Verified>],
+        accepted: &mut Vec<(usize, String)>,
+    ) -> Vec<TradeOff> {
+        let mut trade_offs = Vec::new();
+        let mut numbers = self.numbers.iter().skip(accepted.len());
+        for choices in together.by_input() {
+            let entry = |choice: &usize| self.entries.get(*of_choice.get(*choice)?).copied();
+            let is_open = |choice: &&usize| {
+                let one = of_choice.get(**choice).and_then(|at| found.get(*at)?.as_ref());
+                let is_effective = |one: &Verified| one.preview.as_ref().is_some_and(|preview| preview.effective);
+                one.is_some_and(|one| !one.accepted && is_effective(one) && self.groups.is_sent_on_path(&one.entry))
+            };
+            let open: Vec<usize> = choices.iter().filter(is_open).copied().collect();
+            let entries: Vec<&Entry> = open.iter().filter_map(entry).collect();
+            let Some((first, at)) = entries.first().zip(open.first().and_then(|choice| of_choice.get(*choice))) else {
+                continue;
+            };
+            let (caught, passing) = together.passing(*open.first().unwrap_or(&0));
+            let mut trade_off = TradeOff {
+                target: first.target.clone(),
+                path: first.path.clone(),
+                rules: entries.iter().map(|entry| entry.rule_id).collect(),
+                would_block: entries.iter().map(|entry| entry.would_block).max().unwrap_or_default(),
+                caught,
+                passing,
+                accepted: false,
+            };
+            let is_named = self.effort.accepted.iter().any(|text| trade_off.is_named(text));
+            let one = found.get_mut(*at).and_then(Option::as_mut).filter(|_| is_named);
+            if let Some((one, number)) = one.zip(numbers.next())
+                && let Some(text) = one.set_free(together.set_free(*open.first().unwrap_or(&0)), *number, passing)
+            {
+                let note = format!("ended by the exclusion of {}", one.key());
+                trade_off.accepted = true;
+                let is_scoped = |one: &Verified| {
+                    one.proposal.as_ref().is_none_or(|proposal| proposal.kind == ExclusionKind::ScopedTarget)
+                };
+                for choice in choices.iter().filter(|choice| open.first() != Some(choice)) {
+                    let other = of_choice.get(*choice).and_then(|at| found.get_mut(*at)?.as_mut());
+                    if let Some(other) = other.filter(|other| is_scoped(other)) {
+                        (other.accepted, other.ended) = (false, true);
+                        other.note.clone_from(&note);
+                        accepted.retain(|(known, _)| known != choice);
+                    }
+                }
+                accepted.extend(open.first().map(|choice| (*choice, text)));
+            }
+            trade_offs.push(trade_off);
+        }
+        trade_offs.sort_by_key(|one| (std::cmp::Reverse(one.would_block), one.target.clone(), one.path.clone()));
+        trade_offs
+    }
+
+    /// Marks the entries that an exclusion for all paths ends.
+    fn end(&self, on_all: &BTreeMap<(u64, String), usize>, found: &mut [Option<Verified>]) {
+        for (at, (entry, place)) in self.entries.iter().zip(found).enumerate() {
+            let by = on_all.get(&group_key(entry)).filter(|by| **by != at).and_then(|by| self.entries.get(*by));
+            if let Some(by) = by {
+                let note = format!("ended by the exclusion of {}", entry_key(by.rule_id, &by.target, &by.path));
+                *place = Some(Verified { ended: true, ..Verified::open(entry, note) });
+            } else if place.is_none() {
+                *place = Some(Verified::open(entry, "not verified: an exclusion for all paths does not stand"));
+            }
         }
     }
-    tried
+
+    /// The exclusions of an entry, up to the first that is safe together with those that are accepted; `None` if there is no time for them.
+    fn tried(
+        &self,
+        choice: usize,
+        entry: &Entry,
+        together: &mut Together<'_>,
+        accepted: &[(usize, String)],
+        fresh: &mut usize,
+    ) -> Option<Attempts> {
+        let Choice { place, sample } = together.choice(choice)?;
+        let (place, kinds) = (place.clone(), self.groups.kinds(entry));
+        let key = entry_key(entry.rule_id, &entry.target, &entry.path);
+        let before: String = accepted.iter().map(|(_, text)| format!("{text}\n")).collect();
+        let of = [key.as_bytes(), before.as_bytes(), &sample.encode_to_vec()].concat();
+        let around = format!("{kinds:?}{}", together.surroundings(choice));
+        let hash = content_hash(&[self.fingerprint.as_slice(), &of, around.as_bytes()].concat());
+        if let Some(tried) = self.memory.get(&hash) {
+            return Some(tried);
+        }
+        if !together.is_prepared(choice) {
+            if *fresh >= self.effort.fresh {
+                return None;
+            }
+            *fresh += 1;
+        }
+        let number = self.numbers.get(accepted.len()).copied().unwrap_or(*IDS.end());
+        let mut tried = Vec::new();
+        for kind in kinds {
+            let Some(exclusion) = Exclusion::new(kind, &place, number) else { continue };
+            let preview = together.preview(choice, kind);
+            let is_safe = preview.safe;
+            tried.push((exclusion, preview));
+            if is_safe {
+                break;
+            }
+        }
+        let tried = Arc::new(tried);
+        self.memory.put(hash, &tried);
+        Some(tried)
+    }
 }
 
 fn judged(entry: &Entry, tried: &[(Exclusion, Preview)]) -> Verified {
@@ -230,6 +534,9 @@ fn judged(entry: &Entry, tried: &[(Exclusion, Preview)]) -> Verified {
         proposal: Some(exclusion.clone()),
         preview: Some(preview.clone()),
         accepted: preview.safe,
+        ended: false,
+        passing: 0,
+        free: Vec::new(),
         note,
     }
 }

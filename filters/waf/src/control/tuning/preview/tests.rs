@@ -1,6 +1,10 @@
-use kit::{Collection, EntitySource, Head, Slot};
+use kit::{Collection, EntitySource, Head, Item, Slot, View};
 
+use super::super::exclusion::ExclusionKind;
+use super::attacks::INJECTED;
 use super::*;
+use crate::control::config::WafConfig;
+use crate::samples::messages::SampledHeader;
 
 /// No entities.
 struct Nothing;
@@ -17,8 +21,11 @@ impl EntitySource for Nothing {
 
 const EAGER: &str = "SecRule ARGS \"@contains zebra crossing\" \"id:10050,phase:2,deny,status:403,log,msg:'a zebra'\"";
 
+const IN_XML: &str =
+    "SecRule XML:/* \"@contains zebra crossing\" \"id:10051,phase:2,deny,status:403,log,msg:'a zebra'\"";
+
 fn config() -> Item<WafConfig> {
-    let rules = vec!["@import_preset crs".to_owned(), EAGER.to_owned()];
+    let rules = vec!["@import_preset crs".to_owned(), EAGER.to_owned(), IN_XML.to_owned()];
     let head = Head { id: "shop".to_owned(), ..Head::default() };
     Item { head, body: WafConfig { rules, block: false, ..WafConfig::default() } }
 }
@@ -42,19 +49,102 @@ fn sample(content: &str) -> SampledRequest {
     }
 }
 
-fn with_previews(rule_id: u64, sample: &SampledRequest, work: impl FnOnce(&Previews<'_>)) {
+fn with_bench(work: impl FnOnce(Bench<'_>)) {
     let (config, view) = (config(), View::new(&Nothing));
-    let bench = Bench {
+    work(Bench {
         view: &view,
         config: &config,
         engines: Arc::default(),
         bases: Arc::default(),
         at_work: None,
         now_millis: 1_700_000_000_000,
-    };
-    let target = Target::parse(b"ARGS:content").unwrap();
-    let place = Place { rule_id, target, path: "/posts/{id}".to_owned() };
-    work(&Previews::new(bench, place, Some(sample), &[]).unwrap());
+        threads: 2,
+    });
+}
+
+fn place(rule_id: u64, target: &str) -> Place {
+    Place { rule_id, target: Target::parse(target.as_bytes()).unwrap(), path: "/posts/{id}".to_owned() }
+}
+
+fn with_previews(rule_id: u64, sample: &SampledRequest, work: impl FnOnce(&Previews<'_>)) {
+    with_bench(|bench| work(&Previews::new(bench, place(rule_id, "ARGS:content"), Some(sample), &[]).unwrap()));
+}
+
+/// Behind a switch an exclusion is what it is as it is written.
+#[test]
+fn a_trial_on_the_engine_of_all_says_what_the_engine_of_one_says() {
+    for (rule_id, content) in [(10_050, "the+zebra+crossing"), (942_100, "1%27+UNION+SELECT+password+FROM+users--+-")] {
+        for kind in [ExclusionKind::ScopedTarget, ExclusionKind::UpdateTarget] {
+            let (mut alone, mut together) = (Preview::default(), Preview::default());
+            with_previews(rule_id, &sample(content), |previews| {
+                alone = previews.preview_exclusion(&Exclusion::new(kind, &previews.place, 50_000).unwrap());
+            });
+            with_bench(|bench| {
+                let choice = Choice { place: place(rule_id, "ARGS:content"), sample: sample(content) };
+                together = Together::new(bench, vec![choice], &[50_000, 50_001, 50_002]).unwrap().preview(0, kind);
+            });
+            assert_eq!(together, alone, "{rule_id} {kind:?}");
+        }
+    }
+}
+
+#[test]
+fn what_matches_in_xml_is_tried_like_other_inputs() {
+    let mut of_xml = sample("");
+    of_xml.body = b"<post><title>a day</title><text>the zebra crossing</text></post>".to_vec();
+    for header in &mut of_xml.headers {
+        match header.name.as_slice() {
+            b"content-type" => header.value = b"text/xml".to_vec(),
+            b"content-length" => header.value = of_xml.body.len().to_string().into_bytes(),
+            _ => {}
+        }
+    }
+    with_bench(|bench| {
+        let choice = Choice { place: place(10_051, "XML:/*"), sample: of_xml };
+        let mut together = Together::new(bench, vec![choice], &[50_000, 50_001, 50_002]).unwrap();
+        for kind in [ExclusionKind::ScopedTarget, ExclusionKind::UpdateTarget] {
+            let preview = together.preview(0, kind);
+            assert!(preview.reproduced && preview.safe, "{:?}", preview.regressions);
+            assert!(preview.corpus.injected > 1000, "{:?}", preview.corpus);
+        }
+        together.accept(0, ExclusionKind::ScopedTarget);
+        let place = &together.choice(0).unwrap().place;
+        for kind in [ExclusionKind::ScopedTarget, ExclusionKind::UpdateTarget] {
+            let written = Exclusion::new(kind, place, 50_000).unwrap().seclang;
+            assert!(together.confirm(&written).unwrap().is_empty(), "{written}");
+        }
+    });
+}
+
+/// A request that is refused for one input says nothing about attacks at another one.
+#[test]
+fn attacks_count_as_caught_for_their_own_sake_alone() {
+    let noisy = SampledRequest { uri: b"/posts/1?note=the+zebra+crossing".to_vec(), ..sample("the+zebra+crossing") };
+    with_bench(|bench| {
+        let choice = |target| Choice { place: place(10_050, target), sample: noisy.clone() };
+        let mut together = Together::new(
+            bench,
+            vec![choice("ARGS:content"), choice("ARGS:note")],
+            &[50_000, 50_001, 50_002, 50_003, 50_004, 50_005],
+        )
+        .unwrap();
+        let first = together.preview(0, ExclusionKind::ScopedTarget);
+        assert!(first.safe, "{:?}", first.regressions);
+        let injected = |preview: &Preview| (preview.corpus.injected, preview.corpus.caught_before);
+        assert!(injected(&first).1 < first.corpus.attacks, "some pass by themselves: {:?}", first.corpus);
+        together.accept(0, ExclusionKind::ScopedTarget);
+        let second = together.preview(1, ExclusionKind::ScopedTarget);
+        assert!(second.safe, "{:?}", second.regressions);
+        assert_eq!(second.sample_after.as_ref().map(|after| after.blocked), Some(false), "both are on");
+        together.accept(1, ExclusionKind::ScopedTarget);
+        let written = [0, 1].map(|at| {
+            let place = &together.choice(at).unwrap().place;
+            Exclusion::new(ExclusionKind::ScopedTarget, place, 50_000 + at as u64).unwrap().seclang
+        });
+        assert!(together.confirm(&written.join("\n")).unwrap().is_empty());
+        let useless = written[0].replace("ARGS:content", "ARGS:other");
+        assert_eq!(together.confirm(&useless).unwrap(), BTreeSet::from([0, 1]));
+    });
 }
 
 #[test]
@@ -97,7 +187,7 @@ fn what_the_rule_does_not_match_need_not_run_again() {
         with_previews(rule_id, &sample(content), |previews| {
             for exclusion in Exclusion::candidates(&previews.place, 50_000) {
                 let whole = previews.preview(&exclusion.seclang);
-                assert_eq!(previews.preview_beside(&Beside::default(), &exclusion), whole, "{}", exclusion.seclang);
+                assert_eq!(previews.preview_exclusion(&exclusion), whole, "{}", exclusion.seclang);
             }
         });
     }
@@ -111,10 +201,11 @@ fn a_body_that_is_cut_carries_no_attack_on_another_input() {
         target: Target::parse(target.as_bytes()).unwrap(),
         path: "/posts/{id}".to_owned(),
     };
-    let of_cookie = carrier(Some(&cut), &place("REQUEST_COOKIES:a"));
+    let carrier = |sample, place: Place| carrier(sample, &place.target, &place.path);
+    let of_cookie = carrier(Some(&cut), place("REQUEST_COOKIES:a"));
     assert!(of_cookie.method == "GET" && of_cookie.body.is_empty());
     assert!(of_cookie.headers.iter().all(|header| !header.name.starts_with(b"content-")));
-    assert_eq!(carrier(Some(&cut), &place("ARGS:content")), cut);
-    let none = carrier(None, &place("ARGS:content"));
+    assert_eq!(carrier(Some(&cut), place("ARGS:content")), cut);
+    let none = carrier(None, place("ARGS:content"));
     assert_eq!((none.method.as_str(), none.uri.as_slice()), ("GET", b"/posts/id".as_slice()));
 }

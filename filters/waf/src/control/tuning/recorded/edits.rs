@@ -48,10 +48,13 @@ fn evidence(verified: &Verified, requests: u64) -> String {
         few => few.to_string(),
     };
     let caught = verified.preview.as_ref().map_or(0, |preview| preview.corpus.caught_after);
+    let cost = match verified.passing {
+        0 => format!("{caught} known attacks are caught with it, as many as without it."),
+        passing => format!("a trade-off: {passing} known attacks pass at this input with it."),
+    };
     format!(
-        "{} of {requests} recorded requests matched, from {} callers, {} would be refused; {caught} known attacks are caught with it, as many as \
-         without it.",
-        entry.count, callers, entry.would_block
+        "{} of {requests} recorded requests matched, from {callers} callers, {} would be refused; {cost}",
+        entry.count, entry.would_block
     )
 }
 

@@ -13,7 +13,9 @@ mod worker;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use kit::{
     EarlierDocument, Entity as _, EntityEdit, EntitySource, Item, OperationContext, RecordedExchange, Runtime, Tools,
@@ -23,8 +25,8 @@ use serde_json::{Value, json};
 use snapshot::IdentitySource;
 
 use super::keep::Known;
-use super::learning::{Effort, Verified, report_with, verify_with};
-use super::matches::MAX_MATCHES;
+use super::learning::{Effort, TradeOff, Verification, Verified, report_with, verify_with};
+use super::matches::MatchStore;
 use super::operations::bench;
 use super::windows::Window;
 use super::written::free_numbers;
@@ -38,6 +40,8 @@ use replay::{Setup, replay};
 
 /// What stands for the name of a node.
 const NODE: &str = "recording";
+/// The entries that are verified, at most, and the matches that are kept with a request.
+const MAX_ENTRIES: usize = 3000;
 const EMPTY: &str = "there are no requests in it";
 
 /// Exclusions for a WAF config.
@@ -62,6 +66,9 @@ struct WafTuner<'a> {
     runtime: Runtime,
     at_work: Arc<AtWork>,
     verified: Vec<Verified>,
+    trade_offs: Vec<TradeOff>,
+    /// Inputs whose trade-offs are accepted.
+    accepts: Vec<String>,
     /// How many of the requests would be refused with the verified exclusions.
     refused_after: Option<u64>,
     measured: Option<Measured>,
@@ -95,7 +102,10 @@ impl<'a> WafTuner<'a> {
         let config =
             Item { head: given.head.clone(), body: WafConfig { enabled: true, block: false, ..given.body.clone() } };
         let at_work = Arc::new(AtWork::default());
-        at_work.reported.put(Known::default());
+        // Without a sample nothing is verified.
+        let mut known = Known::default();
+        known.matches = MatchStore::of(MAX_ENTRIES);
+        at_work.reported.put(known);
         let tuner = Self {
             entities,
             given,
@@ -106,6 +116,8 @@ impl<'a> WafTuner<'a> {
             runtime: Arc::clone(&at_work) as Runtime,
             at_work,
             verified: Vec::new(),
+            trade_offs: Vec::new(),
+            accepts: Vec::new(),
             refused_after: None,
             measured: None,
         };
@@ -161,6 +173,19 @@ impl<'a> WafTuner<'a> {
         let numbered = accepted.into_iter().zip(numbers);
         Ok(numbered.filter_map(|(one, number)| Some((number, one, one.written(number)?))).collect())
     }
+}
+
+fn shown(trade_off: &TradeOff) -> Value {
+    let TradeOff { target, path, rules, would_block, caught, passing, accepted } = trade_off;
+    json!({
+        "target": target,
+        "path": path,
+        "rule_ids": rules,
+        "would_block": would_block,
+        "attacks_caught": caught,
+        "attacks_passing": passing,
+        "accepted": accepted,
+    })
 }
 
 /// How many exchanges there are, and how many of them would be refused by each of some engines.
@@ -221,11 +246,30 @@ impl Tuner for WafTuner<'_> {
 
     fn propose(&mut self, progress: &dyn Fn(usize, usize)) -> Result<(), String> {
         let window = self.window()?;
-        // Without a sample nothing is verified, and so many of them are kept.
-        let effort = Effort { entries: MAX_MATCHES, fresh: usize::MAX, progress };
+        let threads = Some(available_parallelism().map_or(1, NonZero::get));
+        let effort = Effort {
+            entries: MAX_ENTRIES,
+            fresh: usize::MAX,
+            threads,
+            confirm: true,
+            accepted: &self.accepts,
+            progress,
+        };
         let view = View::new(self.entities);
-        self.verified = verify_with(&effort, &window, &self.config, &self.context(), &view)?;
+        let Verification { all, trade_offs } = verify_with(&effort, &window, &self.config, &self.context(), &view)?;
+        let is_known = |text: &&String| trade_offs.iter().any(|one| one.is_named(text));
+        if let Some(unknown) = self.accepts.iter().find(|text| !is_known(text)) {
+            return Err(format!(
+                "no trade-off is named `{}`: the report lists them, such as `ARGS:text on /preview`",
+                unknown.escape_debug()
+            ));
+        }
+        (self.verified, self.trade_offs) = (all, trade_offs);
         Ok(())
+    }
+
+    fn accept(&mut self, inputs: &[String]) {
+        self.accepts = inputs.to_vec();
     }
 
     fn has_proposals(&self) -> bool {
@@ -249,6 +293,9 @@ impl Tuner for WafTuner<'_> {
         let (window, view) = (self.window()?, View::new(self.entities));
         let after = if self.has_proposals() { self.refused_after } else { Some(window.would_block) };
         let mut document = report_with(after, &window, &self.config, &self.verified, &self.context(), &view)?;
+        if let Some(fields) = document.as_object_mut() {
+            fields.insert("trade_offs".to_owned(), self.trade_offs.iter().map(shown).collect());
+        }
         if let (Some(measured), Some(fields)) = (self.measured, document.as_object_mut()) {
             fields.insert("measured".to_owned(), measured.shown());
         }

@@ -192,8 +192,69 @@ fn the_same_traffic_has_the_same_report_and_the_same_files() {
         (tuner.report().unwrap(), tuner.edits("a reason", &|_, _| None).unwrap())
     };
     let first = made();
-    assert_eq!(first.0.document["exclusions"].as_array().unwrap().len(), 4);
+    let exclusions = first.0.document["exclusions"].as_array().unwrap();
+    assert_eq!(exclusions.len(), 4);
     assert_eq!(made(), first);
+    // One exclusion for all paths stands for those of four.
+    let accepted: Vec<&Value> = exclusions.iter().filter(|one| one["accepted"] == true).collect();
+    assert_eq!((accepted.len(), &accepted[0]["proposal"]["kind"]), (1, &json!("update_target")), "{exclusions:?}");
+    assert_eq!(exclusions.iter().filter(|one| one["ended"] == true).count(), 3);
+    let note = format!("ended by the exclusion of {}", accepted[0]["key"].as_str().unwrap());
+    assert!(exclusions.iter().filter(|one| one["ended"] == true).all(|one| one["note"] == note), "{exclusions:?}");
+}
+
+/// Few callers on each of many paths are enough for an exclusion for all of them, and for none on one.
+#[test]
+fn callers_of_many_paths_are_counted_together() {
+    let entities = entities(false);
+    let tuned = |paths: u64| {
+        let traffic = (0..90_u64).map(|number| {
+            let mut one = post(number, "zebra crossing");
+            let path = number % paths;
+            one.headers[1].1 = format!("/{}", ["alpha", "beta", "gamma"][usize::try_from(path).unwrap()]).into_bytes();
+            one.peer = format!("203.0.{}.1:4000", 113 + path);
+            one
+        });
+        let mut tuner = WafTuner::new("shop", input(&entities)).unwrap();
+        tuner.learn(&mut traffic.clone()).unwrap();
+        tuner.propose(&|_, _| {}).unwrap();
+        tuner.accepted().iter().map(|one| one.written(50_000).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(tuned(3), ["SecRuleUpdateTargetById 10050 \"!ARGS:content\""]);
+    assert_eq!(tuned(2), [""; 0]);
+}
+
+/// An input that is used for what attacks look like has no safe exclusion. What it would cost is said, and a person decides.
+#[test]
+fn a_trade_off_is_taken_only_by_name() {
+    let entities = entities(false);
+    let traffic = || (0..200_u64).map(|number| post(number, "please union all and select one"));
+    let tuned = |names: &[&str]| {
+        let mut tuner = WafTuner::new("shop", input(&entities)).unwrap();
+        tuner.learn(&mut traffic()).unwrap();
+        tuner.accept(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        tuner.propose(&|_, _| {})?;
+        tuner.confirm(&mut traffic()).unwrap();
+        let written = tuner.edits("a reason", &|_, _| None).unwrap();
+        Ok::<_, String>((tuner.report().unwrap(), written))
+    };
+    let (report, written) = tuned(&[]).unwrap();
+    let trade_off = &report.document["trade_offs"][0];
+    assert_eq!((&trade_off["target"], &trade_off["path"]), (&json!("ARGS:content"), &json!("/posts/{id}")));
+    assert_eq!((&trade_off["rule_ids"], &trade_off["would_block"]), (&json!([10_051]), &json!(200)));
+    let passing = trade_off["attacks_passing"].as_u64().unwrap();
+    assert!(passing > 10 && passing <= trade_off["attacks_caught"].as_u64().unwrap(), "{trade_off}");
+    assert!(written.is_empty() && report.text.contains("Trade-offs:"), "{}", report.text);
+    for name in ["ARGS:content on /posts/{id}", "args:content", "all"] {
+        let (report, written) = tuned(&[name]).unwrap();
+        assert_eq!(report.document["proof"]["refused_after"], 0, "{name}");
+        assert_eq!(report.document["trade_offs"][0]["accepted"], true);
+        let Edit::Create(ruleset) = &written[0].edit else { panic!("{written:?}") };
+        let rule = ruleset["rules"][0].as_str().unwrap();
+        assert!(rule.contains(&format!("a trade-off: {passing} known attacks pass at this input")), "{rule}");
+    }
+    let why = tuned(&["ARGS:contents"]).unwrap_err();
+    assert!(why.starts_with("no trade-off is named `ARGS:contents`"), "{why}");
 }
 
 #[test]

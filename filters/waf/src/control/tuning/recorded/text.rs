@@ -13,6 +13,7 @@ pub(super) fn text(report: &Value) -> String {
     figures(&mut out, report);
     entries(&mut out, report);
     exclusions(&mut out, report);
+    trade_offs(&mut out, report);
     for (title, figure) in [("Paranoia level", "/paranoia"), ("Threshold", "/threshold")] {
         let at = |field: &str| format!("{figure}/{field}");
         let change = match report.pointer(&at("recommended")).and_then(Value::as_u64) {
@@ -118,6 +119,38 @@ fn exclusions(out: &mut String, report: &Value) {
         line(out, &format!("- {}: {}", word(one, "/key"), word(one, "/note")));
     }
     if let Some(more) = others.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        line(out, &format!("{more} more are in the report as JSON (--json)."));
+    }
+}
+
+/// What is refused for what attacks look like: a person decides.
+fn trade_offs(out: &mut String, report: &Value) {
+    let all = list(report, "/trade_offs");
+    if all.is_empty() {
+        return;
+    }
+    line(
+        out,
+        "\nTrade-offs: inputs that need what attacks look like. `--accept \"INPUT on PATH\"` takes one, `--accept all` all of them:",
+    );
+    line(out, " refused  attacks that pass  rules  input on path");
+    for one in all.iter().take(SHOWN) {
+        let of = |field| number(one, field);
+        let passing = format!("{} of {}", of("/attacks_passing"), of("/attacks_caught"));
+        let accepted = one.get("accepted").and_then(Value::as_bool).unwrap_or_default();
+        line(
+            out,
+            &format!(
+                "{:>8} {passing:>18} {:>6}  {} on {}{}",
+                of("/would_block"),
+                list(one, "/rule_ids").len(),
+                word(one, "/target"),
+                word(one, "/path"),
+                if accepted { ", accepted" } else { "" }
+            ),
+        );
+    }
+    if let Some(more) = all.len().checked_sub(SHOWN).filter(|more| *more > 0) {
         line(out, &format!("{more} more are in the report as JSON (--json)."));
     }
 }

@@ -11,7 +11,7 @@ use crate::PLUGIN;
 use crate::control::operations::trial::{Pass, ReadResponse};
 use crate::samples::Counted;
 use crate::samples::messages::{Matched, Totals};
-use crate::samples::recorded::{counting, has_room, take_matches, take_totals};
+use crate::samples::recorded::{counting, has_room, keep_secrets, take_matches, take_totals};
 
 /// An exchange with its place and its time.
 pub(super) struct Timed {
@@ -49,7 +49,9 @@ impl Worker {
         let (plugin, counted) = counting(setup.step.clone(), setup.engine.clone(), &build)?;
         let mut chain = Chain::single(PLUGIN.name, plugin);
         chain.identity = setup.identity.clone();
-        Ok(Self { chain, host: RecordedHost::default(), counted, config, node: Rc::from("") })
+        let host = RecordedHost::default();
+        keep_secrets(&host);
+        Ok(Self { chain, host, counted, config, node: Rc::from("") })
     }
 
     /// Runs exchanges. What they count for does not depend on what ran before, but for what rules keep themselves.

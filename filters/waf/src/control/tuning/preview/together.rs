@@ -23,7 +23,7 @@ use crate::samples;
 use crate::samples::messages::SampledRequest;
 use crate::samples::target::Input;
 
-/// The paths on which an exclusion for all paths is tried, at most.
+/// The paths on which an exclusion for all paths is tried, at most, beside those where attacks have run anyway.
 const MAX_PATHS: usize = 3;
 
 /// From how many rules that match at an input on it is taken for what their attacks look like, so that all such rules are let off.
@@ -251,14 +251,17 @@ impl<'a> Together<'a> {
         self.accepted.iter().map(|(one, _)| *one).filter(move |one| self.of_choice.get(*one) == Some(&input))
     }
 
-    /// The inputs at which attacks may come to another end: its own; where all paths are meant, the same on others; and those that a whole
-    /// one holds.
+    /// The inputs at which attacks may come to another end: its own; where all paths are meant, the same on others, all at which attacks have
+    /// run, and a few more; and those that a whole one holds.
     fn concerned(&self, choice: usize, kind: ExclusionKind) -> Vec<usize> {
         let Some(own) = self.of_choice.get(choice).copied() else { return Vec::new() };
         let Some(input) = self.inputs.get(own) else { return Vec::new() };
         let others = self.inputs.iter().enumerate().filter(|(at, _)| *at != own);
-        let same = others.clone().filter(|(_, other)| is_same(&other.target, &input.target));
-        let same = same.take(if kind == ExclusionKind::UpdateTarget { MAX_PATHS - 1 } else { 0 });
+        let on_all = kind == ExclusionKind::UpdateTarget;
+        let same = others.clone().filter(|(_, other)| on_all && is_same(&other.target, &input.target));
+        let (known, new): (Vec<_>, Vec<_>) = same.partition(|(_, other)| other.caught.is_some());
+        let more = (MAX_PATHS - 1).saturating_sub(known.len());
+        let same = known.into_iter().chain(new.into_iter().take(more));
         let held = others.filter(|(_, other)| input.is_whole && other.path == input.path && other.caught.is_some());
         [own].into_iter().chain(same.map(|(at, _)| at)).chain(held.map(|(at, _)| at)).collect()
     }

@@ -32,7 +32,7 @@ pub(crate) fn take_matches(host: &dyn Host) -> Vec<Matched> {
     samples.0.try_borrow_mut().map(|mut sampler| sampler.drain(host.now())).unwrap_or_default()
 }
 
-/// From now on the samples of this host have their secrets: what is recorded is read again for them anyway, and none of them is kept.
+/// From now on secrets are not masked in the samples of this host, so that matches at them can be had again. The samples stay in the process.
 pub(crate) fn keep_secrets(host: &dyn Host) {
     if let Ok(mut sampler) = Samples::of(host).0.try_borrow_mut() {
         sampler.keeps_secrets = true;

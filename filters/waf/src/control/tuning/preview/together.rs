@@ -252,14 +252,15 @@ impl<'a> Together<'a> {
     }
 
     /// The inputs at which attacks may come to another end: its own; where all paths are meant, the same on others, all at which attacks have
-    /// run, and a few more; and those that a whole one holds.
+    /// run or that have exclusions of their own, and a few more; and those that a whole one holds.
     fn concerned(&self, choice: usize, kind: ExclusionKind) -> Vec<usize> {
         let Some(own) = self.of_choice.get(choice).copied() else { return Vec::new() };
         let Some(input) = self.inputs.get(own) else { return Vec::new() };
         let others = self.inputs.iter().enumerate().filter(|(at, _)| *at != own);
         let on_all = kind == ExclusionKind::UpdateTarget;
         let same = others.clone().filter(|(_, other)| on_all && is_same(&other.target, &input.target));
-        let (known, new): (Vec<_>, Vec<_>) = same.partition(|(_, other)| other.caught.is_some());
+        let is_known = |at: usize, other: &AtInput| other.caught.is_some() || self.accepted_at(at).next().is_some();
+        let (known, new): (Vec<_>, Vec<_>) = same.partition(|(at, other)| is_known(*at, other));
         let more = (MAX_PATHS - 1).saturating_sub(known.len());
         let same = known.into_iter().chain(new.into_iter().take(more));
         let held = others.filter(|(_, other)| input.is_whole && other.path == input.path && other.caught.is_some());

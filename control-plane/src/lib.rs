@@ -5,3 +5,4 @@ pub mod cli;
 pub mod config;
 mod gather;
 pub mod health;
+mod heap;

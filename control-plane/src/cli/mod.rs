@@ -29,6 +29,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 use crate::config::ServeConfig;
+use crate::heap;
 
 pub use error::CliError;
 pub use serve::Parts;
@@ -87,6 +88,9 @@ enum Command {
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    if matches!(cli.command, Command::Serve(_)) {
+        heap::share_arenas();
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return report(CliError::Io("start the runtime".to_owned(), error)),

@@ -33,7 +33,8 @@ pub struct CompiledRules {
 /// Compiles rules, and remembers what it compiled: most changes leave most rules as they were.
 #[derive(Default)]
 pub struct RuleCompiler {
-    memory: Mutex<HashMap<(PartHash, bool), (u64, Outcome)>>,
+    /// By [`key`].
+    memory: Mutex<HashMap<PartHash, (u64, Outcome)>>,
     generation: std::sync::atomic::AtomicU64,
 }
 
@@ -46,7 +47,7 @@ impl RuleCompiler {
     ///
     /// Everything that is wrong with it, each with its place.
     pub fn compile(&self, elements: &[Element], crs: &Crs) -> Result<Arc<CompiledRules>, Vec<FieldProblem>> {
-        match self.remembered(&Composition::new(elements, crs)) {
+        match self.remembered(elements, crs) {
             Ok(rules) => Ok(rules),
             Err(problems) => Err(problems.iter().map(|problem| field_problem(problem, elements)).collect()),
         }
@@ -61,15 +62,15 @@ impl RuleCompiler {
         memory.retain(|_, (used, outcome)| *used + 1 >= generation || held(outcome));
     }
 
-    fn remembered(&self, composition: &Composition) -> Outcome {
+    fn remembered(&self, elements: &[Element], crs: &Crs) -> Outcome {
         let generation = self.generation.load(std::sync::atomic::Ordering::Relaxed);
-        let crs_ignored = composition.crs_ignored;
-        // Options that are ignored are in no source.
-        let key = (composition.fingerprint(), crs_ignored);
+        let key = key(elements, crs);
         if let Some((used, outcome)) = self.memory.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&key) {
             *used = generation;
             return outcome.clone();
         }
+        let composition = Composition::new(elements, crs);
+        let crs_ignored = composition.crs_ignored;
         let outcome = match composition.compile() {
             Ok(CheckedRules { program, coverage, lookups, warnings }) => {
                 let rules = program.rule_count();
@@ -82,6 +83,19 @@ impl RuleCompiler {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (generation, outcome.clone()));
         outcome
     }
+}
+
+/// A hash over all that a composition is made of. Presets are a part of the program and named in the elements: they have about a megabyte, and a
+/// thousand routes ask for the same one.
+fn key(elements: &[Element], crs: &Crs) -> PartHash {
+    let mut bytes = format!("{crs:?}").into_bytes();
+    for Element { origin, text, .. } in elements {
+        for field in [origin, text] {
+            bytes.extend_from_slice(&(field.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(field.as_bytes());
+        }
+    }
+    content_hash(&bytes)
 }
 
 impl Tool for RuleCompiler {

@@ -118,6 +118,27 @@ pub struct Matched {
     /// The ids of the last requests, the oldest first, at most [`MAX_REFERENCES`].
     #[prost(string, repeated, tag = "18")]
     pub references: Vec<String>,
+    /// What the values at the input look like, of one caller each, in the order of their numbers, the smallest ones, at most
+    /// [`MAX_SHAPES`]. Values of names that a request has more than once are left out.
+    #[prost(message, repeated, tag = "19")]
+    pub shapes: Vec<ValueShape>,
+}
+
+/// What the values of one caller at an input look like.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct ValueShape {
+    /// As in [`Matched::callers`].
+    #[prost(fixed64, tag = "1")]
+    pub caller: u64,
+    /// The kinds of bytes that occur, a bit each.
+    #[prost(uint64, tag = "2")]
+    pub alphabet: u64,
+    /// The bytes of the shortest value and of the longest one; 257 for any above 256.
+    #[prost(uint32, tag = "3")]
+    pub shortest: u32,
+    /// The same.
+    #[prost(uint32, tag = "4")]
+    pub longest: u32,
 }
 
 /// A request as far as it takes to have the match again, with secrets masked.
@@ -165,6 +186,8 @@ pub const MAX_REFERENCES: usize = 4;
 pub const MAX_REFERENCE: usize = 64;
 /// The most numbers of callers of one key.
 pub const MAX_CALLERS: usize = 32;
+/// The most callers of one key whose values are described.
+pub const MAX_SHAPES: usize = 8;
 /// The most bytes of a body in a sample.
 pub const MAX_BODY: usize = 16 * 1024;
 /// The most bytes of a target, a path, a message, a value.

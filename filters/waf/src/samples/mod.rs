@@ -13,6 +13,7 @@ mod names;
 pub(crate) mod recorded;
 mod request;
 mod sampler;
+pub(crate) mod shape;
 pub(crate) mod target;
 mod totals;
 
@@ -24,7 +25,7 @@ use node_state::keyed_hash;
 use seclang::MatchedRule;
 
 use crate::{State, Waf};
-use messages::{MAX_TEXT, Matched};
+use messages::{MAX_TEXT, Matched, ValueShape};
 use request::{Source, text};
 use sampler::{Hit, Sampler, Wanted};
 use target::Target;
@@ -120,7 +121,8 @@ impl Waf {
             }
             sampled.push(key);
             let reference = exchange.request.id.as_slice();
-            let hit = Hit { key, caller, reference, blocked: blocked.is_some(), would_block };
+            let shape = target.value(transaction).map(|value| ValueShape::of(caller, value));
+            let hit = Hit { key, caller, shape, reference, blocked: blocked.is_some(), would_block };
             let wanted = sampler.count(&hit, source.size(), now);
             if wanted == Wanted::Nothing {
                 continue;

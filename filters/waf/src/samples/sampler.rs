@@ -7,9 +7,10 @@ use prost::Message as _;
 
 use super::callers::Suspects;
 use super::messages::{
-    MATCHES, MAX_CALLERS, MAX_REFERENCE, MAX_REFERENCES, MatchReport, Matched, SampledRequest, Totals,
+    MATCHES, MAX_CALLERS, MAX_REFERENCE, MAX_REFERENCES, MAX_SHAPES, MatchReport, Matched, SampledRequest, Totals,
+    ValueShape,
 };
-use super::totals;
+use super::{shape, totals};
 
 /// The most keys of a worker. Beyond it, no new key is taken.
 pub(super) const MAX_KEYS: usize = 4_096;
@@ -34,6 +35,8 @@ const IDLE_OF_MANY: u64 = 60_000;
 const MANY: usize = MAX_KEYS / 4 * 3;
 /// What a match takes beside its message, in bytes, at most: the marks around it in a report.
 const MARKS: usize = 8;
+/// What the shape of a caller's values takes, in bytes, at most.
+const SHAPE: usize = 32;
 
 /// The matches.
 #[derive(Debug, Default)]
@@ -90,6 +93,8 @@ pub(super) struct Hit<'a> {
     pub(super) key: u64,
     /// The number of the caller, see [`super::callers`].
     pub(super) caller: u64,
+    /// What the value at the input looks like; `None` where it has no value, or several.
+    pub(super) shape: Option<ValueShape>,
     /// The id of the request, which events and answers name; may be empty.
     pub(super) reference: &'a [u8],
     /// The WAF has refused the request.
@@ -136,8 +141,8 @@ impl Sampler {
     /// Takes the first match of a key since its last report. Of `matched` the numbers are not read.
     pub(super) fn take(&mut self, hit: &Hit<'_>, matched: Matched, request: Option<SampledRequest>, now: u64) {
         let mut matched = Matched { count: 0, would_block: 0, callers: Vec::new(), request, ..matched };
-        // Callers and references come later.
-        let later = MAX_CALLERS * size_of::<u64>() + MAX_REFERENCES * (MAX_REFERENCE + MARKS);
+        // Callers, shapes and references come later.
+        let later = MAX_CALLERS * size_of::<u64>() + MAX_SHAPES * SHAPE + MAX_REFERENCES * (MAX_REFERENCE + MARKS);
         let weigh = |matched: &Matched| matched.encoded_len().saturating_add(later);
         let is_known = self.keys.contains_key(&hit.key);
         let mut weight = weigh(&matched);
@@ -301,6 +306,9 @@ fn count(matched: &mut Matched, hit: &Hit<'_>) {
     {
         callers.insert(place, hit.caller);
         callers.truncate(MAX_CALLERS);
+    }
+    if let Some(one) = hit.shape {
+        shape::add(&mut matched.shapes, one, MAX_SHAPES);
     }
     if let Ok(reference) = std::str::from_utf8(hit.reference)
         && (1..=MAX_REFERENCE).contains(&reference.len())

@@ -1,6 +1,7 @@
 //! The input that a match names, where an exclusion can be written against it.
 
-use seclang::REST_OF_BODY;
+use seclang::vocabulary::Variable;
+use seclang::{REST_OF_BODY, Transaction};
 
 use super::messages::MAX_TEXT;
 use super::names::is_secret;
@@ -70,6 +71,16 @@ impl<'t> Target<'t> {
     #[cfg(feature = "control")]
     pub(crate) fn input(&self) -> Input<'t> {
         self.input
+    }
+
+    /// The value of the input as it was read, where the request has it once; `None` for what is not a value with a name.
+    pub(super) fn value<'v>(&self, transaction: &'v Transaction) -> Option<&'v [u8]> {
+        match self.input {
+            Input::Argument(name) => transaction.only_value(Variable::Args, name),
+            Input::Cookie(name) => transaction.only_value(Variable::RequestCookies, name),
+            Input::Header(name) => transaction.only_value(Variable::RequestHeaders, name),
+            Input::Name(_) | Input::Uri | Input::Body | Input::Unnamed => None,
+        }
     }
 
     /// Whether what matched is a secret by its name. `sanitised` are the further names of secrets.

@@ -172,6 +172,7 @@ fn a_match_is_reported_with_its_request_at_the_next_tick() {
         count: 1,
         age: u64::from(TICK),
         callers: found.callers.clone(),
+        shapes: vec![ValueShape::of(found.callers[0], b"an odd one")],
         value: b"an odd one".to_vec(),
         method: "GET".into(),
         request: found.request.clone(),

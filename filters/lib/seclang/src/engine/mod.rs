@@ -21,6 +21,7 @@ mod hot_cache;
 mod lookups;
 mod names;
 mod negative_cache;
+mod only;
 mod oversize;
 mod pairs;
 mod persist;

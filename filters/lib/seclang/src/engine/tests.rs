@@ -8,6 +8,7 @@ use super::prepare::{RESERVED, RESERVED_PIECE};
 use super::*;
 use crate::operator::DataFiles;
 use crate::source::Source;
+use crate::vocabulary::Variable;
 
 struct NoFiles;
 
@@ -68,6 +69,21 @@ fn tx(rules: &str, name: &str) -> Option<String> {
     let mut transaction = transaction(rules, Some("a=1&pass=secret"));
     finish(&mut transaction, "a=1&pass=secret");
     transaction.variable(b"TX", name.as_bytes()).map(|value| String::from_utf8(value).unwrap())
+}
+
+#[test]
+fn a_name_that_stands_in_a_request_once_has_an_only_value() {
+    let mut transaction = transaction("", Some("a=1&b=%27&pass=secret&A=2"));
+    finish(&mut transaction, "a=1&b=%27&pass=secret&A=2");
+    let only = |collection, name: &str| transaction.only_value(collection, name.as_bytes()).map(<[u8]>::to_vec);
+    assert_eq!(only(Variable::Args, "B"), Some(b"'".to_vec()), "decoded, in any case");
+    assert_eq!(only(Variable::Args, "y"), Some(b"two".to_vec()));
+    for twice in ["x", "a", "none"] {
+        assert_eq!(only(Variable::Args, twice), None, "{twice}");
+    }
+    assert_eq!(only(Variable::RequestHeaders, "user-agent"), Some(b"Tester/1.0".to_vec()));
+    assert_eq!(only(Variable::RequestCookies, "theme"), Some(b"dark".to_vec()));
+    assert_eq!(only(Variable::Tx, "theme"), None);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::shape::Condition;
 use super::target::Target;
 
 /// The ids that generated rules have.
@@ -20,6 +21,10 @@ pub(super) enum ExclusionKind {
     ScopedRemove,
     /// The rule is off.
     RemoveRule,
+    /// On one path, the rule does not look at the input while its value has a shape.
+    ScopedShape,
+    /// The rule does not look at the input while its value has a shape.
+    Shape,
 }
 
 /// A rule at an input on a path.
@@ -44,10 +49,12 @@ pub(super) struct Exclusion {
     pub(super) title: String,
     /// What it ends, in a sentence.
     pub(super) reach: String,
+    /// Under what it holds; only the kinds with a shape have one.
+    pub(super) condition: Option<Condition>,
 }
 
 impl ExclusionKind {
-    /// All of them, the narrowest first.
+    /// Those that always hold, the narrowest first.
     const ALL: [ExclusionKind; 4] = [
         ExclusionKind::ScopedTarget,
         ExclusionKind::UpdateTarget,
@@ -57,14 +64,29 @@ impl ExclusionKind {
 
     /// 1 for the narrowest, 4 for the widest.
     pub(super) fn rank(self) -> usize {
-        Self::ALL.iter().position(|kind| *kind == self).map_or(Self::ALL.len(), |place| place + 1)
+        let always = self.always();
+        Self::ALL.iter().position(|kind| *kind == always).map_or(Self::ALL.len(), |place| place + 1)
+    }
+
+    /// The kind that does the same whatever the value is.
+    pub(super) fn always(self) -> Self {
+        match self {
+            ExclusionKind::ScopedShape => ExclusionKind::ScopedTarget,
+            ExclusionKind::Shape => ExclusionKind::UpdateTarget,
+            other => other,
+        }
+    }
+
+    /// Whether it holds on all paths.
+    pub(super) fn is_for_all_paths(self) -> bool {
+        matches!(self.always(), ExclusionKind::UpdateTarget | ExclusionKind::RemoveRule)
     }
 
     /// Whether it stands before the rules that it changes, or behind them.
     pub(super) fn placement(self) -> &'static str {
         match self {
-            ExclusionKind::ScopedTarget | ExclusionKind::ScopedRemove => "before",
             ExclusionKind::UpdateTarget | ExclusionKind::RemoveRule => "after",
+            _ => "before",
         }
     }
 }
@@ -75,7 +97,7 @@ impl Exclusion {
         ExclusionKind::ALL.into_iter().filter_map(|kind| Exclusion::new(kind, place, id)).collect()
     }
 
-    /// `None` where the name of the input or the path cannot be written.
+    /// `None` where the name of the input or the path cannot be written, and for the kinds with a shape, see [`Condition::exclusion`].
     pub(super) fn new(kind: ExclusionKind, place: &Place, id: u64) -> Option<Exclusion> {
         let Place { rule_id, target, path } = place;
         let on_path = |control: &str| {
@@ -110,8 +132,9 @@ impl Exclusion {
                 format!("No rule {rule_id}"),
                 format!("Rule {rule_id} is off everywhere, whatever the input."),
             ),
+            ExclusionKind::ScopedShape | ExclusionKind::Shape => return None,
         };
-        Some(Exclusion { kind, seclang, title, reach })
+        Some(Exclusion { kind, seclang, title, reach, condition: None })
     }
 }
 
@@ -127,7 +150,7 @@ pub(super) fn switched(kind: ExclusionKind, place: &Place, id: u64, switch: &str
             condition(path)?
         )),
         ExclusionKind::UpdateTarget => Some(format!("SecRule UNIQUE_ID \"@contains {switch}\" \"{head},{control}\"")),
-        ExclusionKind::ScopedRemove | ExclusionKind::RemoveRule => None,
+        _ => None,
     }
 }
 
@@ -160,7 +183,7 @@ pub(super) fn free_input(target: &Target, path: &str, from: &[Kept], id: u64, sw
 }
 
 /// The operator that selects a folded path; `None` for a path that is none. Nodes report paths, so that one may be made to end the rule.
-fn condition(path: &str) -> Option<String> {
+pub(super) fn condition(path: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\".contains(&byte);
     if !path.bytes().all(is_plain) || path.contains("%{") {
         return None;
@@ -168,7 +191,7 @@ fn condition(path: &str) -> Option<String> {
     if !path.contains('{') {
         return Some(format!("@streq {path}"));
     }
-    let mut pattern = String::from("@rx ^");
+    let mut pattern = String::from("@rx \\A");
     let mut rest = path;
     while let Some((before, after)) = rest.split_once('{') {
         push_escaped(&mut pattern, before);
@@ -177,7 +200,8 @@ fn condition(path: &str) -> Option<String> {
         rest = after.split_once('}').map_or("", |(_, behind)| behind);
     }
     push_escaped(&mut pattern, rest);
-    pattern.push('$');
+    // Not `^` and `$`, which stand for the bounds of lines in rules.
+    pattern.push_str("\\z");
     Some(pattern)
 }
 
@@ -236,8 +260,8 @@ mod tests {
 
     #[test]
     fn a_folded_path_is_a_pattern() {
-        assert_eq!(condition("/orders/{id}/notes.{x}"), Some("@rx ^/orders/[^/]+/notes\\.[^/]+$".to_owned()));
-        assert_eq!(condition("/a.b+c/{id}"), Some("@rx ^/a\\.b\\+c/[^/]+$".to_owned()));
+        assert_eq!(condition("/orders/{id}/notes.{x}"), Some("@rx \\A/orders/[^/]+/notes\\.[^/]+\\z".to_owned()));
+        assert_eq!(condition("/a.b+c/{id}"), Some("@rx \\A/a\\.b\\+c/[^/]+\\z".to_owned()));
         assert_eq!(condition("/a.b"), Some("@streq /a.b".to_owned()));
         for path in ["/a\" \"id:1,pass,ctl:ruleEngine=Off\"", "/a\\", "/a b", "/%{tx.a}", "/\u{e4}"] {
             assert_eq!(condition(path), None, "{path}");

@@ -7,7 +7,7 @@ use snapshot::content_hash;
 
 use super::target::is_input;
 use crate::samples::messages::{
-    MAX_BODY, MAX_CALLERS, MAX_REFERENCE, MAX_REFERENCES, MAX_TEXT, Matched, SampledRequest,
+    MAX_BODY, MAX_CALLERS, MAX_REFERENCE, MAX_REFERENCES, MAX_SHAPES, MAX_TEXT, Matched, SampledRequest,
 };
 
 /// The matches that are kept, at most.
@@ -112,7 +112,9 @@ impl MatchStore {
 
     /// Takes matches that are within their bounds.
     pub(super) fn take(&mut self, matches: Vec<Matched>, now: u64) {
-        for matched in matches {
+        for mut matched in matches {
+            // Windows have them.
+            matched.shapes = Vec::new();
             let fresh = KeptMatch { first_seen: now, matched };
             let id = fresh.id();
             match self.matches.get_mut(&id) {
@@ -206,6 +208,7 @@ pub(super) fn bounded(matched: &mut Matched) -> bool {
     }
     matched.value.truncate(MAX_TEXT);
     matched.callers.truncate(MAX_CALLERS);
+    matched.shapes.truncate(MAX_SHAPES);
     matched.references.retain(|reference| reference.len() <= MAX_REFERENCE && !reference.contains(char::is_control));
     matched.references.truncate(MAX_REFERENCES);
     is_ok && matched.request.as_ref().is_none_or(is_sample)

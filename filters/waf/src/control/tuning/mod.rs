@@ -14,6 +14,7 @@ mod preview;
 mod proposals;
 mod recorded;
 mod schemas;
+mod shape;
 mod target;
 mod windows;
 mod workers;

@@ -38,13 +38,13 @@ pub(super) fn preview() -> Value {
     });
     json!({
         "type": "object",
-        "required": ["compiles", "error", "reproduced", "effective", "safe", "regressions", "collateral_rules", "corpus", "also_ended"],
+        "required": ["compiles", "error", "reproduced", "effective", "safe", "regressions", "by_chance", "collateral_rules", "corpus", "also_ended", "is_covered"],
         "properties": {
             "compiles": { "type": "boolean" },
             "error": { "type": ["string", "null"], "description": "Why it does not compile." },
             "reproduced": { "type": "boolean", "description": "The match was had again." },
             "effective": { "type": "boolean", "description": "The exclusion ends it; says nothing without `reproduced`." },
-            "safe": { "type": "boolean", "description": "It compiles and is effective, without regressions and without collateral." },
+            "safe": { "type": "boolean", "description": "It compiles and is effective, without regressions other than those by chance, and without collateral." },
             "regressions": { "type": "array", "description": "Attacks that pass from then on, at most 50.", "items": {
                 "type": "object",
                 "required": ["name", "category", "family", "paranoia", "at", "caught_before", "caught_after"],
@@ -58,6 +58,9 @@ pub(super) fn preview() -> Value {
                     "caught_after": { "type": "boolean" },
                 },
             } },
+            "by_chance": { "type": "integer", "description": "Regressions that were caught by chance: attacks of a higher paranoia level than the \
+                           config's, made of letters, digits and a few marks, which no rule for such attacks has found. Only where the exclusion holds for values \
+                           of a shape." },
             "collateral_rules": { "type": "array", "items": { "type": "integer" }, "description": "Other rules that it silences." },
             "sample_before": sample,
             "sample_after": sample,
@@ -72,6 +75,8 @@ pub(super) fn preview() -> Value {
                 },
             },
             "also_ended": { "type": "array", "items": { "type": "string" }, "description": "Keys of other matches that it ends as well." },
+            "is_covered": { "type": "boolean", "description": "The attacks at the input were in a request that is not refused for something else; without, the \
+                            exclusion is not safe." },
         },
     })
 }

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use prost::Message;
 
 use super::workers::KeptWorkers;
-use crate::samples::messages::{MAX_SCORE, Matched, ScoreCount, Totals};
+use crate::samples::messages::{MAX_SCORE, Matched, ScoreCount, Totals, ValueShape};
+use crate::samples::shape;
 
 /// The entries of a window, at most; what matches beyond them is counted in [`Window::left_out`].
 pub(super) const MAX_ENTRIES: usize = 20_000;
 /// The callers of an entry that are told apart, at most.
 const MAX_CALLERS: usize = 64;
+/// The callers of an entry whose values are described, at most.
+const MAX_SHAPES: usize = 16;
 /// The callers with other signs that are remembered, at most.
 const MAX_SUSPECTS: usize = 16_384;
 /// The nodes of a window that are told apart, at most.
@@ -39,6 +42,9 @@ pub(super) struct Entry {
     /// Numbers of distinct callers, at most 64, see [`Matched::callers`]; those with other signs are not among them.
     #[prost(fixed64, repeated, tag = "7")]
     pub(super) callers: Vec<u64>,
+    /// What the values at the input look like, of some of the callers, at most 16, in the order of their numbers.
+    #[prost(message, repeated, tag = "8")]
+    pub(super) shapes: Vec<ValueShape>,
 }
 
 impl Entry {
@@ -134,7 +140,10 @@ impl Window {
                 self.suspects.insert(*caller);
             }
         }
-        self.entries.values_mut().for_each(|entry| entry.callers.retain(|caller| !callers.contains(caller)));
+        for entry in self.entries.values_mut() {
+            entry.callers.retain(|caller| !callers.contains(caller));
+            entry.shapes.retain(|one| !callers.contains(&one.caller));
+        }
     }
 
     /// How many networks the callers of all entries are in.
@@ -161,6 +170,9 @@ impl Window {
             if entry.callers.len() < MAX_CALLERS && !entry.callers.contains(caller) {
                 entry.callers.push(*caller);
             }
+        }
+        for one in matched.shapes.iter().filter(|one| !self.suspects.contains(&one.caller)) {
+            shape::add(&mut entry.shapes, *one, MAX_SHAPES);
         }
     }
 }

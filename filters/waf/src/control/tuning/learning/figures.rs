@@ -149,6 +149,7 @@ mod tests {
                     would_block: *would_block,
                     paranoia: *paranoia,
                     callers,
+                    shapes: Vec::new(),
                 },
             )
         };

@@ -1,8 +1,10 @@
 //! Learning: a window over the traffic of a WAF config, and a report that says whether the config can block.
 
 mod figures;
+mod groups;
 mod report;
 mod schemas;
+mod trade_offs;
 mod verify;
 
 use kit::{
@@ -21,8 +23,9 @@ use crate::control::AtWork;
 use figures::mode;
 use report::report;
 pub(super) use report::report_with;
+pub(super) use trade_offs::TradeOff;
 use verify::verify;
-pub(super) use verify::{Effort, TradeOff, Verification, Verified, verify_with};
+pub(super) use verify::{Effort, Verification, Verified, verify_with};
 
 const GROUP: OperationGroup = OperationGroup {
     name: "learning",

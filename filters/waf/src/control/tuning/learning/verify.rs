@@ -1,6 +1,6 @@
 //! Exclusions for what a window has counted, each verified by a preview. What was verified is remembered.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kit::{Item, OperationContext, Tool, View};
@@ -10,8 +10,10 @@ use super::super::exclusion::{Exclusion, ExclusionKind, IDS, Kept, Place, free_i
 use super::super::operations::bench;
 use super::super::preview::{Bench, Choice, Preview, Together};
 use super::super::target::Target;
-use super::super::windows::{Entry, Window, entry_key, networks};
-use super::super::written::free_numbers;
+use super::super::windows::{Entry, Window, entry_key};
+use super::super::written::{free_numbers, free_numbers_or_fewer};
+use super::groups::{Groups, group_key};
+use super::trade_offs::TradeOff;
 use super::with;
 use crate::control::config::WafConfig;
 use crate::samples::messages::{Matched, SampledRequest};
@@ -20,12 +22,6 @@ use crate::samples::messages::{Matched, SampledRequest};
 const MAX_PROPOSALS: usize = 25;
 /// How often an entry has matched before something is proposed.
 const MIN_COUNT: u64 = 3;
-/// From how many callers: one alone cannot make a proposal.
-const MIN_CALLERS: usize = 3;
-/// From how many networks, unless all matches of the window come from one: addresses of one are cheap.
-const MIN_NETWORKS: usize = 2;
-/// From how many paths an exclusion for all paths is tried first.
-const MANY_PATHS: usize = 3;
 /// The inputs that a call puts attacks at, beside entries that were verified before: for one, 2,000 attacks run.
 const FRESH: usize = 3;
 /// The verifications that are remembered.
@@ -69,7 +65,7 @@ impl Verified {
     }
 
     /// Accepts that its input is kept from all this though so many known attacks pass then, and returns the rule with its number.
-    fn set_free(&mut self, free: Vec<Kept>, number: u64, passing: usize) -> Option<String> {
+    pub(super) fn set_free(&mut self, free: Vec<Kept>, number: u64, passing: usize) -> Option<String> {
         let target = Target::parse(self.entry.target.as_bytes())?;
         let seclang = free_input(&target, &self.entry.path, &free, number, None)?;
         let names = free.iter().map(|kept| match kept {
@@ -85,6 +81,7 @@ impl Verified {
                 "In requests for {}, no rule of {names} looks at {}; they still look at everything else there, and at everything on all other paths.",
                 self.entry.path, self.entry.target
             ),
+            condition: None,
         });
         (self.free, self.accepted, self.passing) = (free, true, passing);
         self.note = format!("accepted as a trade-off: {passing} known attacks pass at this input");
@@ -98,7 +95,10 @@ impl Verified {
             return free_input(&target, &self.entry.path, &self.free, number, None);
         }
         let place = Place { rule_id: self.entry.rule_id, target, path: self.entry.path.clone() };
-        Some(Exclusion::new(proposal.kind, &place, number)?.seclang)
+        match proposal.condition {
+            Some(condition) => condition.written(proposal.kind, &place, number, None),
+            None => Some(Exclusion::new(proposal.kind, &place, number)?.seclang),
+        }
     }
 }
 
@@ -138,34 +138,6 @@ pub(in super::super) struct Effort<'a> {
     pub(in super::super) accepted: &'a [String],
     /// Is told how many entries are done, and how many there are.
     pub(in super::super) progress: &'a dyn Fn(usize, usize),
-}
-
-/// An input that is needed for what attacks look like: exclusions that are not safe, together.
-#[derive(Clone, Debug)]
-pub(in super::super) struct TradeOff {
-    pub(in super::super) target: String,
-    pub(in super::super) path: String,
-    /// The rules that match there and have no safe exclusion.
-    pub(in super::super) rules: Vec<u64>,
-    /// The requests that one of them refuses, at least.
-    pub(in super::super) would_block: u64,
-    /// The attacks that are caught at the input, and those of them that would pass.
-    pub(in super::super) caught: usize,
-    pub(in super::super) passing: usize,
-    /// The exclusions are accepted nevertheless.
-    pub(in super::super) accepted: bool,
-}
-
-impl TradeOff {
-    /// Whether a text names the input: `all`, `ARGS:text`, or `ARGS:text on /issues/preview`.
-    pub(in super::super) fn is_named(&self, text: &str) -> bool {
-        let (target, path) = match text.split_once(" on ") {
-            Some((target, path)) => (target, Some(path)),
-            None => (text, None),
-        };
-        let is_target = target.eq_ignore_ascii_case(&self.target) || target == "all" && path.is_none();
-        is_target && path.is_none_or(|path| path == self.path)
-    }
 }
 
 /// What was verified, and what the rest would cost.
@@ -218,11 +190,11 @@ pub(in super::super) fn verify_with(
         order(other).cmp(&order(one)).then_with(|| (&one.target, &one.path).cmp(&(&other.target, &other.path)))
     });
     entries.truncate(effort.entries);
-    let samples: BTreeMap<String, SampledRequest> = with(context, |known| {
+    let samples: BTreeMap<String, (SampledRequest, u32)> = with(context, |known| {
         let of_config = known.matches.all().map(|one| &one.matched).filter(|one| one.config == config.head.id);
         let keyed = |one: &_| {
-            let Matched { rule_id, target, path, request, .. } = one;
-            Some((entry_key(*rule_id, target, path), request.clone()?))
+            let Matched { rule_id, target, path, request, phase, .. } = one;
+            Some((entry_key(*rule_id, target, path), (request.clone()?, *phase)))
         };
         of_config.filter_map(keyed).collect()
     })
@@ -239,8 +211,9 @@ pub(in super::super) fn verify_with(
         });
         found.push(match (groups.refused(entry), place, sample) {
             (Some(note), _, _) => Some(Verified::open(entry, note)),
-            (None, Some(place), Some(sample)) => {
-                choices.push(Choice { place, sample: sample.clone() });
+            (None, Some(place), Some((sample, phase))) => {
+                let conditions = groups.conditions(entry, &place.target, *phase);
+                choices.push(Choice { place, sample: sample.clone(), conditions });
                 of_choice.push(at);
                 None
             }
@@ -257,85 +230,21 @@ pub(in super::super) fn verify_with(
         numbers: free_numbers(config, view, choices.len())?,
         fingerprint: bench.fingerprint(),
     };
-    // Each choice is tried in two ways, and its input as a trade-off.
-    let switches = free_numbers(config, view, choices.len().saturating_mul(3))?;
+    // Each choice is tried in two ways, and its input as a trade-off; in two more under a condition, as long as there are numbers.
+    let switches = free_numbers(config, view, choices.len().saturating_mul(3))?.len();
+    let switches = free_numbers_or_fewer(config, view, switches.saturating_add(choices.len().saturating_mul(2)));
     let trade_offs = run.verify(Together::new(bench, choices, &switches)?, &of_choice, &mut found)?;
     Ok(Verification { all: found.into_iter().flatten().collect(), trade_offs })
 }
 
-/// The entries of a rule at an input, on all paths.
-#[derive(Default)]
-struct Group {
-    paths: usize,
-    callers: BTreeSet<u64>,
-}
-
-/// All of them. The case of names does not count in rules.
-struct Groups {
-    of: BTreeMap<(u64, String), Group>,
-    networks_needed: usize,
-}
-
-impl Groups {
-    fn of(window: &Window, entries: &[&Entry]) -> Self {
-        let mut of: BTreeMap<_, Group> = BTreeMap::new();
-        for entry in entries {
-            let group = of.entry(group_key(entry)).or_default();
-            group.paths += 1;
-            group.callers.extend(&entry.callers);
-        }
-        Self { of, networks_needed: window.networks().min(MIN_NETWORKS) }
-    }
-
-    /// Why nothing is proposed for an entry; `None` if something may be.
-    fn refused(&self, entry: &Entry) -> Option<String> {
-        if self.is_sent_on_path(entry) || self.is_on_many_paths(entry) {
-            return None;
-        }
-        Some(format!(
-            "not proposed: {} callers of {} networks have sent it, those with other signs left out; what fewer than {MIN_CALLERS} of {} networks \
-             send may be an attack",
-            entry.callers.len(),
-            entry.networks(),
-            self.networks_needed
-        ))
-    }
-
-    /// Whether enough callers have sent it on its path.
-    fn is_sent_on_path(&self, entry: &Entry) -> bool {
-        self.are_enough(&entry.callers.iter().copied().collect())
-    }
-
-    /// Whether the rule matches at the input on many paths, and enough callers have sent that.
-    fn is_on_many_paths(&self, entry: &Entry) -> bool {
-        let group = self.of.get(&group_key(entry));
-        group.is_some_and(|group| group.paths >= MANY_PATHS && self.are_enough(&group.callers))
-    }
-
-    fn are_enough(&self, callers: &BTreeSet<u64>) -> bool {
-        callers.len() >= MIN_CALLERS && networks(callers.iter()) >= self.networks_needed
-    }
-
-    /// The exclusions to try, the first that is safe is taken: the narrowest first, unless the same is wanted on many paths.
-    fn kinds(&self, entry: &Entry) -> Vec<ExclusionKind> {
-        let on_all = self.is_on_many_paths(entry).then_some(ExclusionKind::UpdateTarget);
-        let on_path = self.is_sent_on_path(entry).then_some(ExclusionKind::ScopedTarget);
-        on_all.into_iter().chain(on_path).collect()
-    }
-}
-
-fn group_key(entry: &Entry) -> (u64, String) {
-    (entry.rule_id, entry.target.to_ascii_lowercase())
-}
-
 /// One verification of many entries.
-struct Run<'r> {
-    effort: &'r Effort<'r>,
-    entries: &'r [&'r Entry],
-    groups: &'r Groups,
+pub(super) struct Run<'r> {
+    pub(super) effort: &'r Effort<'r>,
+    pub(super) entries: &'r [&'r Entry],
+    pub(super) groups: &'r Groups,
     memory: Arc<Verifications>,
     /// Those that exclusions are written under.
-    numbers: Vec<u64>,
+    pub(super) numbers: Vec<u64>,
     fingerprint: PartHash,
 }
 
@@ -370,7 +279,7 @@ impl Run<'_> {
             {
                 accepted.push((choice, text));
                 together.accept(choice, kind);
-                if kind == ExclusionKind::UpdateTarget {
+                if kind.is_for_all_paths() {
                     on_all.insert(group_key(entry), at);
                 }
             }
@@ -383,8 +292,7 @@ impl Run<'_> {
             false => Vec::new(),
         };
         if self.effort.confirm && !accepted.is_empty() {
-            let texts: Vec<&str> = accepted.iter().map(|(_, text)| text.as_str()).collect();
-            for choice in together.confirm(&texts.join("\n"))? {
+            for choice in together.confirm(&accepted)? {
                 let fallen = of_choice.get(choice).and_then(|at| found.get_mut(*at)?.as_mut());
                 if let Some(one) = fallen {
                     one.accepted = false;
@@ -396,65 +304,6 @@ impl Run<'_> {
         }
         self.end(&on_all, found);
         Ok(trade_offs)
-    }
-
-    /// What it would cost to let an input through whose entries have no safe exclusion. Inputs that are named are let through, each by one
-    /// rule in place of those that were accepted for it.
-    fn trade_offs(
-        &self,
-        together: &mut Together<'_>,
-        of_choice: &[usize],
-        found: &mut [Option<Verified>],
-        accepted: &mut Vec<(usize, String)>,
-    ) -> Vec<TradeOff> {
-        let mut trade_offs = Vec::new();
-        let mut numbers = self.numbers.iter().skip(accepted.len());
-        for choices in together.by_input() {
-            let entry = |choice: &usize| self.entries.get(*of_choice.get(*choice)?).copied();
-            let is_open = |choice: &&usize| {
-                let one = of_choice.get(**choice).and_then(|at| found.get(*at)?.as_ref());
-                let is_effective = |one: &Verified| one.preview.as_ref().is_some_and(|preview| preview.effective);
-                one.is_some_and(|one| !one.accepted && is_effective(one) && self.groups.is_sent_on_path(&one.entry))
-            };
-            let open: Vec<usize> = choices.iter().filter(is_open).copied().collect();
-            let entries: Vec<&Entry> = open.iter().filter_map(entry).collect();
-            let Some((first, at)) = entries.first().zip(open.first().and_then(|choice| of_choice.get(*choice))) else {
-                continue;
-            };
-            let (caught, passing) = together.passing(*open.first().unwrap_or(&0));
-            let mut trade_off = TradeOff {
-                target: first.target.clone(),
-                path: first.path.clone(),
-                rules: entries.iter().map(|entry| entry.rule_id).collect(),
-                would_block: entries.iter().map(|entry| entry.would_block).max().unwrap_or_default(),
-                caught,
-                passing,
-                accepted: false,
-            };
-            let is_named = self.effort.accepted.iter().any(|text| trade_off.is_named(text));
-            let one = found.get_mut(*at).and_then(Option::as_mut).filter(|_| is_named);
-            if let Some((one, number)) = one.zip(numbers.next())
-                && let Some(text) = one.set_free(together.set_free(*open.first().unwrap_or(&0)), *number, passing)
-            {
-                let note = format!("ended by the exclusion of {}", one.key());
-                trade_off.accepted = true;
-                let is_scoped = |one: &Verified| {
-                    one.proposal.as_ref().is_none_or(|proposal| proposal.kind == ExclusionKind::ScopedTarget)
-                };
-                for choice in choices.iter().filter(|choice| open.first() != Some(choice)) {
-                    let other = of_choice.get(*choice).and_then(|at| found.get_mut(*at)?.as_mut());
-                    if let Some(other) = other.filter(|other| is_scoped(other)) {
-                        (other.accepted, other.ended) = (false, true);
-                        other.note.clone_from(&note);
-                        accepted.retain(|(known, _)| known != choice);
-                    }
-                }
-                accepted.extend(open.first().map(|choice| (*choice, text)));
-            }
-            trade_offs.push(trade_off);
-        }
-        trade_offs.sort_by_key(|one| (std::cmp::Reverse(one.would_block), one.target.clone(), one.path.clone()));
-        trade_offs
     }
 
     /// Marks the entries that an exclusion for all paths ends.
@@ -479,12 +328,12 @@ impl Run<'_> {
         accepted: &[(usize, String)],
         fresh: &mut usize,
     ) -> Option<Attempts> {
-        let Choice { place, sample } = together.choice(choice)?;
-        let (place, kinds) = (place.clone(), self.groups.kinds(entry));
+        let Choice { sample, conditions, .. } = together.choice(choice)?;
+        let kinds = self.groups.kinds(entry, *conditions);
         let key = entry_key(entry.rule_id, &entry.target, &entry.path);
         let before: String = accepted.iter().map(|(_, text)| format!("{text}\n")).collect();
         let of = [key.as_bytes(), before.as_bytes(), &sample.encode_to_vec()].concat();
-        let around = format!("{kinds:?}{}", together.surroundings(choice));
+        let around = format!("{kinds:?}{conditions:?}{}", together.surroundings(choice));
         let hash = content_hash(&[self.fingerprint.as_slice(), &of, around.as_bytes()].concat());
         if let Some(tried) = self.memory.get(&hash) {
             return Some(tried);
@@ -498,7 +347,7 @@ impl Run<'_> {
         let number = self.numbers.get(accepted.len()).copied().unwrap_or(*IDS.end());
         let mut tried = Vec::new();
         for kind in kinds {
-            let Some(exclusion) = Exclusion::new(kind, &place, number) else { continue };
+            let Some(exclusion) = together.choice(choice).and_then(|one| one.exclusion(kind, number)) else { continue };
             let preview = together.preview(choice, kind);
             let is_safe = preview.safe;
             tried.push((exclusion, preview));
@@ -519,6 +368,11 @@ fn judged(entry: &Entry, tried: &[(Exclusion, Preview)]) -> Verified {
     };
     let missed = preview.corpus.caught_before.saturating_sub(preview.corpus.caught_after);
     let note = match preview {
+        Preview { safe: true, by_chance: 1.., .. } => format!(
+            "verified, together with those before it: it ends the match for values of that shape, and of {} known attacks that are caught all \
+             still are but {}, which are caught by chance: they are of a higher paranoia level",
+            preview.corpus.caught_before, preview.by_chance
+        ),
         Preview { safe: true, .. } => format!(
             "verified, together with those before it: it ends the match, and all {} known attacks that are caught still are",
             preview.corpus.caught_before
@@ -527,6 +381,9 @@ fn judged(entry: &Entry, tried: &[(Exclusion, Preview)]) -> Verified {
         Preview { reproduced: false, .. } => "not verified: the sample does not match again".to_owned(),
         Preview { effective: false, .. } => "not verified: the rule still matches".to_owned(),
         _ if missed > 0 => format!("not safe: {missed} known attacks would pass"),
+        Preview { is_covered: false, .. } => {
+            "not verified: each request that was sampled is refused for something else as well".to_owned()
+        }
         _ => format!("not safe: it silences other rules, {:?}", preview.collateral_rules),
     };
     Verified {

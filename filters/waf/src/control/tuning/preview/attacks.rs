@@ -7,12 +7,13 @@ use std::sync::{Arc, LazyLock};
 use seclang::{MATCHED_IDS, REPORTED_INPUTS};
 
 use super::super::exclusion::Place;
+use super::super::shape::Shape;
 use super::super::target::{Target, is_input};
 use super::SampleOutcome;
 use crate::Watched;
 use crate::control::operations::trial::{ReadRequest, ReadResponse, Trial};
 use crate::control::tuning::corpus::{self, Attack};
-use crate::samples::messages::{SampledHeader, SampledRequest};
+use crate::samples::messages::SampledRequest;
 
 /// The address that samples come from; which one it was is not kept.
 const PEER: &str = "192.0.2.1:40000";
@@ -66,12 +67,20 @@ impl Hits {
         self.are_many() || self.inputs.iter().any(|one| wanted.contains(one))
     }
 
+    /// Whether rules of one file of the core rule set matched, by its number. The first of a file say which of the others run.
+    fn are_of(&self, family: u32) -> bool {
+        let is_of = |rule: u64| rule / 1000 == u64::from(family) && rule % 1000 >= FIRST_RULE;
+        self.are_many() || self.rules.iter().any(|rule| is_of(*rule))
+    }
+
     /// Whether not all of them are known.
     fn are_many(&self) -> bool {
         self.rules.len() >= MATCHED_IDS
     }
 }
 
+/// From which number on the rules of a file of the core rule set look for attacks.
+const FIRST_RULE: u64 = 100;
 /// Stands for an input that is not reported.
 const ANY: &[u8] = b"";
 
@@ -101,27 +110,6 @@ pub(super) struct Seen {
     pub(super) blocked: bool,
 }
 
-/// The request that attacks are put into: the sample, or where there is none, one for the path. A body that is cut cannot be read: where the
-/// input is not in it, it is left out, because it would be refused for itself.
-pub(super) fn carrier(sample: Option<&SampledRequest>, target: &Target, path: &str) -> SampledRequest {
-    let of_body = ["ARGS", "ARGS_NAMES", "ARGS_POST", "ARGS_POST_NAMES", "FILES", "FILES_NAMES", "REQUEST_BODY", "XML"];
-    match sample {
-        Some(sample) if sample.cut && !of_body.contains(&target.collection.as_str()) => {
-            let is_of_body = |header: &&SampledHeader| !header.name.starts_with(b"content-");
-            let headers = sample.headers.iter().filter(is_of_body).cloned().collect();
-            SampledRequest { method: "GET".to_owned(), headers, body: Vec::new(), ..sample.clone() }
-        }
-        Some(sample) => sample.clone(),
-        None => SampledRequest {
-            method: "GET".to_owned(),
-            uri: path.replace(['{', '}'], "").into_bytes(),
-            protocol: "HTTP/1.1".to_owned(),
-            headers: vec![SampledHeader { name: b"host".to_vec(), value: b"localhost".to_vec() }],
-            ..SampledRequest::default()
-        },
-    }
-}
-
 impl Seen {
     pub(super) fn has(&self, place: &Place) -> bool {
         self.inputs.contains(&(place.rule_id, place.target.to_string()))
@@ -147,6 +135,17 @@ impl Candidate {
             let injected = payloads.map(move |payload| Self { attack, payload: Some(payload) });
             std::iter::once(Self { attack, payload: None }).chain(injected)
         })
+    }
+
+    /// Whether its payload is made of the characters of a shape.
+    pub(super) fn is_of(&self, shape: Shape) -> bool {
+        self.payload.as_ref().is_some_and(|(_, payload)| shape.holds(payload.as_bytes()))
+    }
+
+    /// Whether rules catch it that are not meant to: it is of a higher paranoia level, and none that looks for such attacks matched.
+    pub(super) fn is_by_chance(&self, outcome: &Outcome, paranoia: u32) -> bool {
+        let Attack { family, paranoia: lowest, .. } = self.attack;
+        matches!(outcome, Outcome::Caught(hits) if *lowest > paranoia && !hits.are_of(*family))
     }
 
     /// `None` where the payload cannot be put there.

@@ -2,6 +2,7 @@
 
 mod attacks;
 mod bench;
+mod carriers;
 mod parallel;
 mod together;
 
@@ -16,9 +17,10 @@ use super::matches::KeptMatch;
 use super::target::Target;
 use crate::control::operations::trial::ReadRequest;
 use crate::samples::messages::SampledRequest;
-use attacks::{Outcome, Seen, Tried, candidates, carrier, outcome, seen};
+use attacks::{Outcome, Seen, Tried, candidates, outcome, seen};
 pub(super) use attacks::{is_blocked, missed, read};
 pub(super) use bench::{Bases, Bench};
+use carriers::{carrier, clean_carrier};
 use parallel::each;
 pub(super) use together::{Choice, Together};
 
@@ -36,10 +38,14 @@ pub(super) struct Preview {
     pub(super) reproduced: bool,
     /// The exclusion ends it.
     pub(super) effective: bool,
-    /// It compiles and ends the match, every attack that was caught still is, and no other rule is silenced.
+    /// It compiles and ends the match, every attack that was caught still is, those that were caught by chance left out, and no other rule is
+    /// silenced.
     pub(super) safe: bool,
     /// Attacks that are not caught any more, at most 50.
     pub(super) regressions: Vec<Regression>,
+    /// Those of them that were caught by chance: attacks of a higher paranoia level than the config's, made of letters, digits and a few
+    /// marks, that no rule for such attacks has found. Only for exclusions that hold for values of a shape.
+    pub(super) by_chance: usize,
     /// Other rules that matched the sample at an input, and do not any more.
     pub(super) collateral_rules: Vec<u64>,
     /// The sample without the exclusion, and with it.
@@ -49,6 +55,8 @@ pub(super) struct Preview {
     pub(super) corpus: CorpusOutcome,
     /// The keys of other matches that it ends as well.
     pub(super) also_ended: Vec<String>,
+    /// The attacks at the input were in a request that is not refused for something else.
+    pub(super) is_covered: bool,
 }
 
 /// An attack that is not caught any more.
@@ -111,6 +119,8 @@ struct Base {
     seen: Option<Seen>,
     /// What attacks are put into.
     carrier: SampledRequest,
+    /// The carrier is not refused for something else.
+    is_clean: bool,
     /// The outcome of each candidate without an exclusion. The requests are made anew for each preview: all of them would take much memory.
     caught: Vec<Outcome>,
     corpus: CorpusOutcome,
@@ -192,6 +202,7 @@ impl<'a> Previews<'a> {
             .iter()
             .filter(|(_, place, request)| seen(&trial, request, b"").is_some_and(|seen| !seen.has(place)));
         preview.also_ended = ended.map(|(key, _, _)| key.clone()).collect();
+        preview.is_covered = base.is_clean;
         preview.judge();
         preview
     }
@@ -211,6 +222,12 @@ impl Preview {
         }
     }
 
+    /// An attack that was caught by chance, and is not any more.
+    fn miss_by_chance(&mut self, tried: Tried) {
+        self.by_chance = self.by_chance.saturating_add(1);
+        self.miss(tried);
+    }
+
     /// An attack that is not caught any more.
     fn miss(&mut self, tried: Tried) {
         self.corpus.caught_after = self.corpus.caught_after.saturating_sub(1);
@@ -228,8 +245,9 @@ impl Preview {
     }
 
     fn judge(&mut self) {
-        let is_missed = self.corpus.caught_after < self.corpus.caught_before;
-        self.safe = self.effective && !is_missed && self.collateral_rules.is_empty();
+        let is_missed = self.corpus.caught_after.saturating_add(self.by_chance) < self.corpus.caught_before;
+        // Attacks in a request that is refused anyway say nothing.
+        self.safe = self.effective && self.is_covered && !is_missed && self.collateral_rules.is_empty();
     }
 }
 
@@ -238,13 +256,17 @@ impl Base {
         bench: &Bench<'_>,
         place: &Place,
         sample: Option<&SampledRequest>,
-        others: &[KeptMatch],
+        stored: &[KeptMatch],
     ) -> Result<Self, String> {
         let built = bench.build(None).map_err(|why| format!("the rules of the WAF config do not compile: {why}"))?;
         let trial = bench.trial(&built);
         let read_sample = sample.map(read);
         let seen = read_sample.as_ref().and_then(|request| self::seen(&trial, request, b""));
-        let carrier = carrier(sample, &place.target, &place.path);
+        let others = seen.iter().flat_map(|seen| &seen.inputs).filter_map(|(_, name)| Target::parse(name.as_bytes()));
+        let others: Vec<Target> = others.filter(|other| *other != place.target).collect();
+        let clean = clean_carrier((&trial, b""), sample.into_iter(), (&place.target, &place.path), &others);
+        let is_clean = clean.is_some();
+        let carrier = clean.unwrap_or_else(|| carrier(sample, &place.target, &place.path));
         let alone = bench.alone(&trial);
         let injected: Vec<_> = candidates().iter().filter(|candidate| candidate.payload.is_some()).collect();
         let injected = each(bench.threads, &injected, |candidate| {
@@ -259,15 +281,15 @@ impl Base {
             corpus.add(&outcome, is_injected);
             caught.push(outcome);
         }
-        let again = |other: &KeptMatch| {
+        let is_had_again = |other: &KeptMatch| {
             let matched = &other.matched;
             let (target, request) = (Target::parse(matched.target.as_bytes())?, read(matched.request.as_ref()?));
             let other_place = Place { rule_id: matched.rule_id, target, path: matched.path.clone() };
             let is_again = other_place != *place && self::seen(&trial, &request, b"")?.has(&other_place);
             is_again.then(|| (other.key(), other_place, request))
         };
-        let others = others.iter().filter_map(again).collect();
-        Ok(Self { sample: read_sample, seen, carrier, caught, corpus, others })
+        let again = stored.iter().filter_map(is_had_again).collect();
+        Ok(Self { sample: read_sample, seen, carrier, is_clean, caught, corpus, others: again })
     }
 }
 

@@ -1,10 +1,11 @@
 use kit::{Collection, EntitySource, Head, Item, Slot, View};
 
 use super::super::exclusion::ExclusionKind;
+use super::super::shape::{Condition, Shape};
 use super::attacks::INJECTED;
 use super::*;
 use crate::control::config::WafConfig;
-use crate::samples::messages::SampledHeader;
+use crate::samples::messages::{SampledHeader, ValueShape};
 
 /// No entities.
 struct Nothing;
@@ -50,16 +51,25 @@ fn sample(content: &str) -> SampledRequest {
 }
 
 fn with_bench(work: impl FnOnce(Bench<'_>)) {
-    let (config, view) = (config(), View::new(&Nothing));
-    work(Bench {
-        view: &view,
-        config: &config,
+    with_bench_at(1, work);
+}
+
+fn with_bench_at(paranoia_level: u32, work: impl FnOnce(Bench<'_>)) {
+    let (mut config, view) = (config(), View::new(&Nothing));
+    config.body.crs.paranoia_level = paranoia_level;
+    work(bench_of(&config, &view));
+}
+
+fn bench_of<'b>(config: &'b Item<WafConfig>, view: &'b View<'b>) -> Bench<'b> {
+    Bench {
+        view,
+        config,
         engines: Arc::default(),
         bases: Arc::default(),
         at_work: None,
         now_millis: 1_700_000_000_000,
         threads: 2,
-    });
+    }
 }
 
 fn place(rule_id: u64, target: &str) -> Place {
@@ -80,7 +90,8 @@ fn a_trial_on_the_engine_of_all_says_what_the_engine_of_one_says() {
                 alone = previews.preview_exclusion(&Exclusion::new(kind, &previews.place, 50_000).unwrap());
             });
             with_bench(|bench| {
-                let choice = Choice { place: place(rule_id, "ARGS:content"), sample: sample(content) };
+                let choice =
+                    Choice { place: place(rule_id, "ARGS:content"), sample: sample(content), conditions: [None; 2] };
                 together = Together::new(bench, vec![choice], &[50_000, 50_001, 50_002]).unwrap().preview(0, kind);
             });
             assert_eq!(together, alone, "{rule_id} {kind:?}");
@@ -100,7 +111,7 @@ fn what_matches_in_xml_is_tried_like_other_inputs() {
         }
     }
     with_bench(|bench| {
-        let choice = Choice { place: place(10_051, "XML:/*"), sample: of_xml };
+        let choice = Choice { place: place(10_051, "XML:/*"), sample: of_xml, conditions: [None; 2] };
         let mut together = Together::new(bench, vec![choice], &[50_000, 50_001, 50_002]).unwrap();
         for kind in [ExclusionKind::ScopedTarget, ExclusionKind::UpdateTarget] {
             let preview = together.preview(0, kind);
@@ -111,7 +122,7 @@ fn what_matches_in_xml_is_tried_like_other_inputs() {
         let place = &together.choice(0).unwrap().place;
         for kind in [ExclusionKind::ScopedTarget, ExclusionKind::UpdateTarget] {
             let written = Exclusion::new(kind, place, 50_000).unwrap().seclang;
-            assert!(together.confirm(&written).unwrap().is_empty(), "{written}");
+            assert!(together.confirm(&[(0, written.clone())]).unwrap().is_empty(), "{written}");
         }
     });
 }
@@ -121,7 +132,7 @@ fn what_matches_in_xml_is_tried_like_other_inputs() {
 fn attacks_count_as_caught_for_their_own_sake_alone() {
     let noisy = SampledRequest { uri: b"/posts/1?note=the+zebra+crossing".to_vec(), ..sample("the+zebra+crossing") };
     with_bench(|bench| {
-        let choice = |target| Choice { place: place(10_050, target), sample: noisy.clone() };
+        let choice = |target| Choice { place: place(10_050, target), sample: noisy.clone(), conditions: [None; 2] };
         let mut together = Together::new(
             bench,
             vec![choice("ARGS:content"), choice("ARGS:note")],
@@ -141,10 +152,96 @@ fn attacks_count_as_caught_for_their_own_sake_alone() {
             let place = &together.choice(at).unwrap().place;
             Exclusion::new(ExclusionKind::ScopedTarget, place, 50_000 + at as u64).unwrap().seclang
         });
-        assert!(together.confirm(&written.join("\n")).unwrap().is_empty());
-        let useless = written[0].replace("ARGS:content", "ARGS:other");
-        assert_eq!(together.confirm(&useless).unwrap(), BTreeSet::from([0, 1]));
+        let [first, second] = written;
+        assert!(together.confirm(&[(0, first.clone()), (1, second)]).unwrap().is_empty());
+        let useless = first.replace("ARGS:content", "ARGS:other");
+        assert_eq!(together.confirm(&[(0, useless)]).unwrap(), BTreeSet::from([0, 1]));
     });
+}
+
+/// Patterns of rules take `^` and `$` for the bounds of lines, and a path may have some.
+#[test]
+fn an_exclusion_for_a_path_does_not_hold_for_one_that_has_it_as_a_line() {
+    let exclusion = Exclusion::new(ExclusionKind::ScopedTarget, &place(10_050, "ARGS:content"), 50_000).unwrap();
+    with_bench(|bench| {
+        let built = bench.build(Some(&exclusion.seclang)).unwrap();
+        let matches = |uri: &str| {
+            let request = SampledRequest { uri: uri.into(), ..sample("the+zebra+crossing") };
+            seen(&bench.trial(&built), &read(&request), b"").unwrap().rules.contains(&10_050)
+        };
+        assert!(!matches("/posts/1") && matches("/posts/1/2"));
+        for uri in ["/other%0a/posts/1", "/posts/1%0a/other", "/other%0a/posts/1%0a/other"] {
+            assert!(matches(uri), "{uri}");
+        }
+    });
+}
+
+/// A token may have the letters of a comparison in it, `'` and blanks aside.
+#[test]
+fn an_exclusion_for_the_shape_of_a_token_is_safe_where_one_for_all_values_is_not() {
+    let of_rule = |rule_id: u64, content: &str| {
+        let values = [content, content, content].into_iter().zip(1..);
+        let shapes: Vec<_> = values.map(|(value, caller)| ValueShape::of(caller, value.as_bytes())).collect();
+        let target = Target::parse(b"ARGS:content").unwrap();
+        let shape = Shape::of(&shapes, &target, |callers| callers.len() >= 3);
+        let conditions = [shape.map(|shape| Condition { shape, phase: 2 }); 2];
+        Choice { place: place(rule_id, "ARGS:content"), sample: sample(content), conditions }
+    };
+    // The rule finds `/etc/passwd`, and the token has a part of a path that it takes for such a file.
+    with_bench_at(2, |bench| {
+        let token = of_rule(930_120, "site/.htaccess");
+        let numbers: Vec<u64> = (50_000..50_005).collect();
+        let mut together = Together::new(bench, vec![token], &numbers).unwrap();
+        let kinds = [ExclusionKind::ScopedTarget, ExclusionKind::ScopedShape, ExclusionKind::Shape];
+        let safe = kinds.map(|kind| together.preview(0, kind)).map(|preview| (preview.effective, preview.safe));
+        assert_eq!(safe, [(true, false); 3], "files are named with these characters");
+    });
+    with_bench_at(2, |bench| {
+        let token = of_rule(942_120, "cm9vdA==");
+        let numbers: Vec<u64> = (50_000..50_005).collect();
+        let mut together = Together::new(bench, vec![token], &numbers).unwrap();
+        let kinds = [ExclusionKind::ScopedTarget, ExclusionKind::ScopedShape, ExclusionKind::Shape];
+        let previews = kinds.map(|kind| together.preview(0, kind));
+        let safe = previews.each_ref().map(|preview| (preview.effective, preview.safe));
+        assert_eq!(safe, [(true, false), (true, true), (true, true)], "{:?}", previews[1].regressions);
+        together.accept(0, ExclusionKind::ScopedShape);
+        let written = together.choice(0).unwrap().exclusion(ExclusionKind::ScopedShape, 50_000).unwrap().seclang;
+        assert!(together.confirm(&[(0, written.clone())]).unwrap().is_empty(), "{written}");
+    });
+}
+
+/// Nor is an exclusion safe because attacks were put into a request that is refused whatever they are.
+#[test]
+fn attacks_are_put_into_a_request_that_is_not_refused_for_something_else() {
+    let noisy = SampledRequest {
+        uri: b"/posts/1?note=the+zebra+crossing".to_vec(),
+        ..sample("1%27+UNION+SELECT+password+FROM+users--+-")
+    };
+    with_bench(|bench| {
+        let place = place(942_100, "ARGS:content");
+        let choice = Choice { place, sample: noisy.clone(), conditions: [None; 2] };
+        let mut together = Together::new(bench, vec![choice], &[50_000, 50_001, 50_002]).unwrap();
+        for kind in [ExclusionKind::ScopedTarget, ExclusionKind::UpdateTarget] {
+            let preview = together.preview(0, kind);
+            assert!(preview.effective && preview.is_covered && !preview.safe, "{:?}", preview.corpus);
+        }
+    });
+    with_previews(942_100, &noisy, |previews| {
+        let preview =
+            previews.preview_exclusion(&Exclusion::new(ExclusionKind::ScopedTarget, &previews.place, 50_000).unwrap());
+        assert!(preview.effective && preview.is_covered && !preview.safe, "{:?}", preview.corpus);
+    });
+    // A rule that refuses everything.
+    let (mut config, view) = (config(), View::new(&Nothing));
+    config.body.rules.push("SecAction \"id:10060,phase:2,deny,status:403,log\"".to_owned());
+    let previews = Previews::new(
+        bench_of(&config, &view),
+        place(10_050, "ARGS:content"),
+        Some(&sample("the+zebra+crossing")),
+        &[],
+    );
+    let preview = previews.unwrap().preview("SecRuleUpdateTargetById 10050 \"!ARGS:content\"");
+    assert!(preview.reproduced && preview.effective && !preview.is_covered && !preview.safe, "{:?}", preview.corpus);
 }
 
 #[test]

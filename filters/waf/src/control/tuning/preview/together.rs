@@ -5,16 +5,20 @@
 //! run with all exclusions of the other inputs on its path, accepted or not. So the inputs do not depend on each other, and an attack
 //! counts as caught only if it is for its own sake.
 
+mod confirm;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use exchange::fold::fold;
 
-use super::super::exclusion::{ExclusionKind, Kept, Place, free_input, switched};
+use super::super::exclusion::{Exclusion, ExclusionKind, Kept, Place, free_input, switched};
+use super::super::shape::{Condition, Shape};
 use super::super::target::Target;
 use super::Preview;
-use super::attacks::{Hits, Outcome, alone, candidates, carrier, outcome, read, seen};
+use super::attacks::{Candidate, Hits, Outcome, alone, candidates, outcome, read, seen};
 use super::bench::{Alone, Bench};
+use super::carriers::{carrier, clean_carrier};
 use super::parallel::each;
 use crate::control::operations::engines::Built;
 use crate::control::operations::trial::Trial;
@@ -33,6 +37,28 @@ const MANY_RULES: usize = 4;
 pub(in super::super) struct Choice {
     pub(in super::super) place: Place,
     pub(in super::super) sample: SampledRequest,
+    /// Under what an exclusion on the path, and one for all paths, might hold.
+    pub(in super::super) conditions: [Option<Condition>; 2],
+}
+
+impl Choice {
+    /// The condition of a kind of exclusions, if it has one.
+    fn condition(&self, kind: ExclusionKind) -> Option<Condition> {
+        let [on_path, on_all] = self.conditions;
+        match kind {
+            ExclusionKind::ScopedShape => on_path,
+            ExclusionKind::Shape => on_all,
+            _ => None,
+        }
+    }
+
+    /// The exclusion of a kind; `None` where it cannot be written.
+    pub(in super::super) fn exclusion(&self, kind: ExclusionKind, number: u64) -> Option<Exclusion> {
+        match self.condition(kind) {
+            Some(condition) => condition.exclusion(kind, &self.place, number),
+            None => Exclusion::new(kind, &self.place, number),
+        }
+    }
 }
 
 /// All of them.
@@ -58,6 +84,8 @@ struct AtInput {
     target: Target,
     path: String,
     carrier: SampledRequest,
+    /// The carrier is not refused for something else.
+    is_clean: bool,
     /// It is a part of the request that holds other inputs.
     is_whole: bool,
     /// What it is kept from where attacks may pass.
@@ -67,13 +95,14 @@ struct AtInput {
 }
 
 impl<'a> Together<'a> {
-    /// Each choice takes three of the numbers, which are ids of rules that are free.
+    /// Each choice takes three of the numbers, which are ids of rules that are free; what is left is for exclusions with a condition.
     ///
     /// # Errors
     /// The config does not compile; for people.
     pub(in super::super) fn new(bench: Bench<'a>, choices: Vec<Choice>, numbers: &[u64]) -> Result<Self, String> {
         let mut inputs: Vec<AtInput> = Vec::new();
         let (mut of_choice, mut texts) = (Vec::with_capacity(choices.len()), Vec::new());
+        let mut left = numbers.iter().skip(choices.len().saturating_mul(3));
         for ((at, choice), numbers) in choices.iter().enumerate().zip(numbers.chunks_exact(3)) {
             let Place { target, path, .. } = &choice.place;
             let known = inputs.iter().position(|input| input.is(target, path));
@@ -86,12 +115,20 @@ impl<'a> Together<'a> {
                     target,
                     path,
                     carrier,
+                    is_clean: false,
                     free: Vec::new(),
                     caught: None,
                 });
             }
             for (kind, number) in [ExclusionKind::ScopedTarget, ExclusionKind::UpdateTarget].into_iter().zip(numbers) {
                 texts.extend(switched(kind, &choice.place, *number, &switch(at, kind)));
+            }
+            for kind in [ExclusionKind::ScopedShape, ExclusionKind::Shape] {
+                if let Some(condition) = choice.condition(kind)
+                    && let Some(number) = left.next()
+                {
+                    texts.extend(condition.written(kind, &choice.place, *number, Some(&switch(at, kind))));
+                }
             }
         }
         let own = bench.build(None).map_err(|why| format!("the rules of the WAF config do not compile: {why}"))?;
@@ -155,7 +192,8 @@ impl<'a> Together<'a> {
         for input in self.concerned(choice, kind) {
             self.prepare(input);
         }
-        let (Some(Choice { place, sample }), Some(own)) = (self.choices.get(choice), self.of_choice.get(choice)) else {
+        let (Some(Choice { place, sample, .. }), Some(own)) = (self.choices.get(choice), self.of_choice.get(choice))
+        else {
             return Preview::default();
         };
         let trial = self.bench.trial(&self.built);
@@ -176,6 +214,7 @@ impl<'a> Together<'a> {
             self.inject(at, one, &mut preview);
         }
         self.send_alone(one, &mut preview);
+        preview.is_covered = self.inputs.get(*own).is_some_and(|input| input.is_clean);
         preview.judge();
         preview
     }
@@ -204,7 +243,7 @@ impl<'a> Together<'a> {
         let on = [self.on(Some(at), &[]), free_switch(at).into_bytes()].concat();
         let trial = self.bench.trial(&self.built);
         let caught = self.touched(input, |_| true);
-        let passed = each(self.bench.threads, &caught, |candidate| {
+        let passed = each(self.bench.threads, &caught, |(candidate, _)| {
             outcome(&trial, candidate.build(&input.carrier, &input.target).as_ref(), &on) == Outcome::Passed
         });
         (caught.len(), passed.into_iter().filter(|passed| *passed).count())
@@ -217,34 +256,9 @@ impl<'a> Together<'a> {
         self.inputs.get(at).map(|input| input.free.clone()).unwrap_or_default()
     }
 
-    /// Tries all that are accepted as they are written. Those that do not stand are returned: that do not end their match, or at whose input an
-    /// attack would pass.
-    ///
-    /// # Errors
-    /// They do not compile; for people.
-    pub(in super::super) fn confirm(&self, seclang: &str) -> Result<BTreeSet<usize>, String> {
-        let built = self.bench.build(Some(seclang))?;
-        let trial = self.bench.trial(&built);
-        let mut fallen = BTreeSet::new();
-        let strict = self.inputs.iter().enumerate().filter(|(at, _)| !self.lenient.contains(at));
-        for (at, input) in strict {
-            let here: Vec<usize> = self.accepted_at(at).collect();
-            let places: Vec<&Place> = here.iter().filter_map(|one| Some(&self.choices.get(*one)?.place)).collect();
-            let touched = self.touched(input, |hits| places.iter().any(|place| hits.have(place)));
-            let passed = each(self.bench.threads, &touched, |candidate| {
-                outcome(&trial, candidate.build(&input.carrier, &input.target).as_ref(), b"") == Outcome::Passed
-            });
-            if passed.contains(&true) {
-                fallen.extend(here);
-            }
-        }
-        for (one, _) in &self.accepted {
-            let Some(Choice { place, sample }) = self.choices.get(*one) else { continue };
-            if seen(&trial, &read(sample), b"").is_none_or(|seen| seen.has(place)) {
-                fallen.insert(*one);
-            }
-        }
-        Ok(fallen)
+    /// The shape of an exclusion, if it holds for one alone.
+    fn shape(&self, (choice, kind): (usize, ExclusionKind)) -> Option<Shape> {
+        self.choices.get(choice)?.condition(kind).map(|condition| condition.shape)
     }
 
     fn accepted_at(&self, input: usize) -> impl Iterator<Item = usize> {
@@ -257,7 +271,7 @@ impl<'a> Together<'a> {
         let Some(own) = self.of_choice.get(choice).copied() else { return Vec::new() };
         let Some(input) = self.inputs.get(own) else { return Vec::new() };
         let others = self.inputs.iter().enumerate().filter(|(at, _)| *at != own);
-        let on_all = kind == ExclusionKind::UpdateTarget;
+        let on_all = kind.is_for_all_paths();
         let same = others.clone().filter(|(_, other)| on_all && is_same(&other.target, &input.target));
         let is_known = |at: usize, other: &AtInput| other.caught.is_some() || self.accepted_at(at).next().is_some();
         let (known, new): (Vec<_>, Vec<_>) = same.partition(|(at, other)| is_known(*at, other));
@@ -267,9 +281,27 @@ impl<'a> Together<'a> {
         [own].into_iter().chain(same.map(|(at, _)| at)).chain(held.map(|(at, _)| at)).collect()
     }
 
+    fn clean_carrier(&self, at: usize) -> Option<SampledRequest> {
+        let input = self.inputs.get(at)?;
+        let here = self.choices.iter().zip(&self.of_choice).filter(|(_, of)| **of == at);
+        let samples = here.map(|(choice, _)| &choice.sample);
+        let others = self.inputs.iter().filter(|other| other.path == input.path && !other.is_whole);
+        let others = others.map(|other| &other.target).filter(|other| !is_same(other, &input.target));
+        let others: Vec<Target> = others.cloned().collect();
+        let (on, trial) = (self.elsewhere(at), self.bench.trial(&self.built));
+        clean_carrier((&trial, &on), samples, (&input.target, &input.path), &others)
+    }
+
     /// Puts the attacks at an input, unless that is done.
     fn prepare(&mut self, at: usize) {
-        let Some(input) = self.inputs.get(at).filter(|input| input.caught.is_none()) else { return };
+        if self.inputs.get(at).is_none_or(|input| input.caught.is_some()) {
+            return;
+        }
+        let clean = self.clean_carrier(at);
+        if let Some((input, clean)) = self.inputs.get_mut(at).zip(clean) {
+            (input.carrier, input.is_clean) = (clean, true);
+        }
+        let Some(input) = self.inputs.get(at) else { return };
         let on = self.elsewhere(at);
         let trial = self.bench.trial(&self.built);
         let injected: Vec<_> = candidates().iter().filter(|candidate| candidate.payload.is_some()).collect();
@@ -281,17 +313,24 @@ impl<'a> Together<'a> {
         }
     }
 
-    /// Attacks at an input with what is accepted and one exclusion more.
+    /// Attacks at an input with what is accepted and one exclusion more. One that holds under a condition must let no attack pass that is made
+    /// of the same characters, whatever else the condition says.
     fn inject(&self, at: usize, one: (usize, ExclusionKind), preview: &mut Preview) {
         let (Some(input), Some(choice)) = (self.inputs.get(at), self.choices.get(one.0)) else { return };
-        let on = self.on(Some(at), &[one]);
+        let on = self.on(Some(at), &[(one.0, one.1.always())]);
         let trial = self.bench.trial(&self.built);
-        let touched = self.touched(input, |hits| hits.have(&choice.place));
-        let missed = each(self.bench.threads, &touched, |candidate| {
+        let shape = self.shape(one);
+        let mut touched = self.touched(input, |hits| hits.have(&choice.place));
+        touched.retain(|(candidate, _)| shape.is_none_or(|shape| candidate.is_of(shape)));
+        let paranoia = self.paranoia();
+        let missed = each(self.bench.threads, &touched, |(candidate, caught)| {
             let tried = candidate.build(&input.carrier, &input.target)?;
-            (outcome(&trial, Some(&tried), &on) == Outcome::Passed).then_some(tried)
+            let is_by_chance = shape.is_some() && candidate.is_by_chance(caught, paranoia);
+            (outcome(&trial, Some(&tried), &on) == Outcome::Passed).then_some((tried, is_by_chance))
         });
-        missed.into_iter().flatten().for_each(|tried| preview.miss(tried));
+        for (tried, is_by_chance) in missed.into_iter().flatten() {
+            if is_by_chance { preview.miss_by_chance(tried) } else { preview.miss(tried) }
+        }
     }
 
     /// Attacks that are requests of their own.
@@ -300,7 +339,7 @@ impl<'a> Together<'a> {
         let on = self.on(None, &[one]);
         let trial = self.bench.trial(&self.built);
         for ((attack, caught), path) in corpus::attacks().iter().zip(self.alone.iter()).zip(&self.alone_paths) {
-            let is_on_path = one.1 == ExclusionKind::UpdateTarget || path.as_deref() == Some(place.path.as_str());
+            let is_on_path = one.1.is_for_all_paths() || path.as_deref() == Some(place.path.as_str());
             if !matches!(caught, Outcome::Caught(hits) if is_on_path && hits.have(place)) {
                 continue;
             }
@@ -313,11 +352,19 @@ impl<'a> Together<'a> {
     }
 
     /// The attacks at an input that are caught by what is meant.
-    fn touched(&self, input: &AtInput, is_meant: impl Fn(&Hits) -> bool) -> Vec<&'static super::attacks::Candidate> {
+    fn touched<'s>(
+        &self,
+        input: &'s AtInput,
+        is_meant: impl Fn(&Hits) -> bool,
+    ) -> Vec<(&'static Candidate, &'s Outcome)> {
         let injected = candidates().iter().filter(|candidate| candidate.payload.is_some());
         let caught = injected.zip(input.caught.as_deref().into_iter().flatten());
-        let touched = caught.filter(|(_, outcome)| matches!(outcome, Outcome::Caught(hits) if is_meant(hits)));
-        touched.map(|(candidate, _)| candidate).collect()
+        caught.filter(|(_, outcome)| matches!(outcome, Outcome::Caught(hits) if is_meant(hits))).collect()
+    }
+
+    /// The paranoia level at which the config blocks.
+    fn paranoia(&self) -> u32 {
+        self.bench.config.crs.paranoia_level.max(1)
     }
 
     /// The unique id with what is accepted and more, for attacks at an input or for other requests.
@@ -328,15 +375,16 @@ impl<'a> Together<'a> {
         on
     }
 
-    /// The exclusions of the other inputs on the path of one.
+    /// The exclusions of the other inputs on the path of one, which are free besides.
     fn elsewhere(&self, input: usize) -> Vec<u8> {
         let Some(own) = self.inputs.get(input) else { return Vec::new() };
-        let others = self.of_choice.iter().enumerate().filter(|(_, at)| {
-            let other = self.inputs.get(**at);
-            **at != input && other.is_some_and(|other| other.path == own.path && !other.is_whole)
-        });
+        let is_other = |at: usize, other: &AtInput| at != input && other.path == own.path && !other.is_whole;
+        let free = self.inputs.iter().enumerate().filter(|(at, other)| is_other(*at, other));
+        let free: String = free.map(|(at, _)| free_switch(at)).collect();
+        let others = self.of_choice.iter().enumerate();
+        let others = others.filter(|(_, at)| self.inputs.get(**at).is_some_and(|other| is_other(**at, other)));
         let others: Vec<_> = others.map(|(choice, _)| (choice, ExclusionKind::ScopedTarget)).collect();
-        self.switches(&others)
+        [self.switches(&others), free.into_bytes()].concat()
     }
 
     /// A unique id; never empty, which would be a random one.
@@ -357,7 +405,7 @@ impl AtInput {
 fn kept_from(trial: &Trial<'_>, matches: Vec<&Choice>) -> Vec<Kept> {
     let mut kept = BTreeSet::new();
     let is_many = matches.len() >= MANY_RULES;
-    for Choice { place, sample } in matches {
+    for Choice { place, sample, .. } in matches {
         let rule = place.rule_id;
         let found = is_many.then(|| seen(trial, &read(sample), b"")).flatten();
         match found.and_then(|mut seen| seen.attacks.remove(&rule)).filter(|attacks| !attacks.is_empty()) {
@@ -378,6 +426,8 @@ fn free_switch(input: usize) -> String {
 fn switch(choice: usize, kind: ExclusionKind) -> String {
     match kind {
         ExclusionKind::ScopedTarget => format!(",s{choice},"),
+        ExclusionKind::ScopedShape => format!(",p{choice},"),
+        ExclusionKind::Shape => format!(",q{choice},"),
         _ => format!(",w{choice},"),
     }
 }

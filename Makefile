@@ -64,6 +64,7 @@ export PALISADE_CROWDSEC := $(CURDIR)/$(CACHE)/crowdsec
 export PALISADE_RBLDNSD := $(CURDIR)/$(CACHE)/rbldnsd
 export PALISADE_CLAMD := $(CURDIR)/$(CACHE)/clamd
 export PALISADE_C_ICAP := $(CURDIR)/$(CACHE)/c-icap
+export PALISADE_REDIS := $(CURDIR)/$(CACHE)/redis
 
 # LINTS=1: clippy and rustdoc, warnings denied, over each crate of the workspace that a native build compiles.
 LINTING := $(if $(LINTS),RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/scripts/rustc_with_lints.sh)
@@ -469,3 +470,10 @@ api-requests: schemathesis ## Made-up requests against the admin API for longer 
 .PHONY: clean-cache
 clean-cache: ## Remove what was fetched, and the demo's data
 	rm -rf $(CACHE)
+
+# Debian's redis-server is a link to the program that redis-tools has under another name.
+.PHONY: redis
+redis: ## Debian's Redis, in .cache/redis, unpacked and not installed: the shared store is tested on it
+	@$(PYTHON) tests/scripts/fetch_package.py redis-tools usr/bin/redis-check-rdb usr/bin/redis-cli --starts=--version \
+	  --libraries libjemalloc2 liblzf1 libatomic1 --out $(CACHE)/redis
+	@! [ -e $(CACHE)/redis/bin/redis-check-rdb ] || cp $(CACHE)/redis/bin/redis-check-rdb $(CACHE)/redis/bin/redis-server

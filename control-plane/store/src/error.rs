@@ -52,6 +52,38 @@ pub enum StoreError {
         /// What was found.
         detail: String,
     },
+    /// The server of a shared store cannot be used: it does not answer, or refuses. Nothing was written. Fault: dependency, or
+    /// configuration where the detail says that it refuses.
+    Server {
+        /// The server, without a password.
+        server: String,
+        /// What is wrong, and what to do about it.
+        detail: String,
+    },
+    /// The server of a shared store has no memory left; nothing was written. Fault: dependency.
+    ServerFull {
+        /// The server, without a password.
+        server: String,
+    },
+    /// Another control plane has the lease of a shared store, or took it meanwhile; nothing was written, and the caller may try
+    /// again. Fault: dependency.
+    ServerBusy {
+        /// The server, without a password.
+        server: String,
+    },
+    /// The connection broke, or the time was up, while the server of a shared store made a change: it may have been made, or
+    /// not. Fault: dependency.
+    Unanswered {
+        /// The server, without a password.
+        server: String,
+        /// What was seen.
+        detail: String,
+    },
+    /// The store that another one was to be copied to is not empty; nothing was written. Fault: caller.
+    NotEmpty {
+        /// The store.
+        store: String,
+    },
     /// The store was closed (the process is going down).
     Closed,
     /// Any other failure of the medium or the engine. Fault: dependency.
@@ -97,6 +129,21 @@ impl fmt::Display for StoreError {
             ),
             StoreError::NoBackup { path, detail } => {
                 write!(f, "{} is not a backup of a store ({detail}); nothing was changed", path.display())
+            }
+            StoreError::Server { server, detail } => write!(f, "the store {server} cannot be used: {detail}"),
+            StoreError::ServerFull { server } => write!(
+                f,
+                "no memory left in {server}: nothing was written; raise its maxmemory, or give it less to hold"
+            ),
+            StoreError::ServerBusy { server } => {
+                write!(f, "another control plane was writing to {server}: nothing was written, try again")
+            }
+            StoreError::Unanswered { server, detail } => write!(
+                f,
+                "{server} did not answer to a change ({detail}): it may have been made or not, look before trying again"
+            ),
+            StoreError::NotEmpty { store } => {
+                write!(f, "{store} is not empty: nothing was written; choose an empty one, or another key prefix")
             }
             StoreError::Closed => write!(f, "the store is closed: the control plane is shutting down"),
             StoreError::Failed { path, detail } => write!(f, "the store {} failed: {detail}", path.display()),

@@ -1,7 +1,8 @@
 //! The store: what the control plane must not forget.
 //!
-//! [`Store`] says it in the domain's words, so that an embedded file ([`SqliteStore`]) and a shared server can stand
-//! behind it. A write that was answered with `Ok` is durable: it survives `kill -9` and a loss of power.
+//! [`Store`] says it in the domain's words, so that an embedded file ([`SqliteStore`]) and a shared server
+//! ([`replica::Upstream`]) can stand behind it. A write that was answered with `Ok` is durable: it survives `kill -9` and a loss
+//! of power.
 
 mod access;
 pub mod alerts;
@@ -21,6 +22,9 @@ mod ledger;
 mod operators;
 mod pending;
 mod places;
+pub mod replica;
+mod replica_files;
+mod replica_rows;
 mod room;
 mod schema;
 mod sqlite;

@@ -121,6 +121,11 @@ const MIGRATIONS: &[&str] = &[
 ",
 ];
 
+/// Puts what an empty store begins with into tables that have no rows.
+pub(super) fn begin(db: &Connection) -> rusqlite::Result<()> {
+    db.execute("INSERT INTO revision VALUES (1, 0)", []).map(|_| ())
+}
+
 /// The newest schema version that this release reads and writes.
 pub(super) fn known_version() -> u32 {
     u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -9,6 +10,8 @@ use tokio::sync::watch;
 
 use super::access::{self, SELECT_KEY, admin_key};
 use super::file::{self, FILE, connect, create, explain, lock, verify};
+use super::replica::{Following, Upstream};
+use super::replica_files::ReplicaFolder;
 use super::writer::{Changed, Writer};
 use super::{
     AccessChange, EntityChange, EntityRows, Kept, Pending, Store, StoreError, StoreFaults, entities, operators, schema,
@@ -26,7 +29,8 @@ pub struct SqliteOptions {
     pub max_pages: Option<u32>,
 }
 
-/// [`Store`] on an embedded SQLite file, in WAL mode with a sync on each commit.
+/// [`Store`] on an embedded SQLite file, in WAL mode with a sync on each commit; or on a replica of what a server has, see
+/// [`replica`](super::replica).
 pub struct SqliteStore {
     path: PathBuf,
     writer: Arc<Writer>,
@@ -34,6 +38,10 @@ pub struct SqliteStore {
     lock: Mutex<Option<File>>,
     revisions: watch::Receiver<u64>,
     faults: Arc<Mutex<StoreFaults>>,
+    /// Where the file is a replica: of what.
+    following: Option<Arc<Following>>,
+    /// The folder of a replica, until the store is closed.
+    folder: Arc<Mutex<Option<ReplicaFolder>>>,
 }
 
 impl SqliteStore {
@@ -63,15 +71,71 @@ impl SqliteStore {
         let explained = path.clone();
         let faults: Arc<Mutex<StoreFaults>> = Arc::default();
         let explain = move |error| explain(&explained, error);
-        let writer = Writer::start(db, announce, Arc::clone(&faults), explain).map_err(failed)?;
+        let writer = Writer::start(db, announce, Arc::clone(&faults), None, explain).map_err(failed)?;
         Ok(SqliteStore {
             writer: Arc::new(writer),
             reader: Arc::new(Mutex::new(Some(reader))),
             lock: Mutex::new(lock),
             revisions,
             faults,
+            following: None,
+            folder: Arc::default(),
             path,
         })
+    }
+
+    /// Opens a store whose rows a server has, with a replica in a folder of its own within `directory`, which is removed when
+    /// the store is closed. Reads all rows. Blocks, and must not be called on a thread that drives async tasks.
+    ///
+    /// # Errors
+    /// Those of the server, and [`StoreError::Failed`] about the replica.
+    pub fn follow(upstream: Arc<dyn Upstream>, directory: &Path) -> Result<SqliteStore, StoreError> {
+        let folder = ReplicaFolder::create(directory)?;
+        let path = folder.path().join(FILE);
+        let explained = path.clone();
+        let explain = move |error| explain(&explained, error);
+        create(folder.path(), &path)?;
+        let mut db = connect(&path)?;
+        // The server is what makes a write durable.
+        db.pragma_update(None, "synchronous", "OFF").map_err(&explain)?;
+        db.set_prepared_statement_cache_capacity(256);
+        let (announce, revisions) = watch::channel(0);
+        let following = Following::start(upstream, &mut db, announce.clone(), explain.clone())?;
+        let following = Arc::new(following);
+        let reader = connect(&path)?;
+        reader.pragma_update(None, "query_only", true).map_err(&explain)?;
+        let faults: Arc<Mutex<StoreFaults>> = Arc::default();
+        let failed = |error: std::io::Error| StoreError::Failed { path: path.clone(), detail: error.to_string() };
+        let started = Writer::start(db, announce, Arc::clone(&faults), Some(Arc::clone(&following)), explain);
+        let writer = Arc::new(started.map_err(failed)?);
+        let (nudged, told) = (Arc::downgrade(&writer), Arc::downgrade(&following));
+        following.upstream().watch(Box::new(move || {
+            if let (Some(writer), Some(following)) = (nudged.upgrade(), told.upgrade())
+                && !following.nudged.swap(true, Ordering::SeqCst)
+            {
+                writer.nudge();
+            }
+        }));
+        Ok(SqliteStore {
+            writer,
+            reader: Arc::new(Mutex::new(Some(reader))),
+            lock: Mutex::default(),
+            revisions,
+            faults,
+            following: Some(following),
+            folder: Arc::new(Mutex::new(Some(folder))),
+            path,
+        })
+    }
+
+    /// Waits until a replica has what the server had when this was called.
+    async fn catch_up(&self) -> Result<(), StoreError> {
+        match &self.following {
+            Some(following) if following.upstream().position().await? != following.position() => {
+                self.writer.catch_up().await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether `directory` holds a store, damaged or not.
@@ -89,6 +153,10 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
+        if let Err(error) = self.catch_up().await {
+            self.faults.lock().unwrap_or_else(PoisonError::into_inner).reads = Some(error.clone());
+            return Err(error);
+        }
         let (reader, path) = (Arc::clone(&self.reader), self.path.clone());
         let task =
             tokio::task::spawn_blocking(move || match reader.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
@@ -271,7 +339,7 @@ impl Store for SqliteStore {
     }
 
     fn is_dedicated(&self) -> bool {
-        false
+        self.following.is_some()
     }
 
     fn ping(&self) -> Pending<'_, ()> {
@@ -281,10 +349,16 @@ impl Store for SqliteStore {
     fn close(&self) -> Pending<'_, ()> {
         Box::pin(async move {
             let (writer, reader) = (Arc::clone(&self.writer), Arc::clone(&self.reader));
+            let (following, folder) = (self.following.clone(), Arc::clone(&self.folder));
             let closing = tokio::task::spawn_blocking(move || {
                 // The reader goes first: the last connection to close is the one that folds the log into the file.
                 drop(reader.lock().unwrap_or_else(PoisonError::into_inner).take());
                 writer.close();
+                if let Some(following) = following {
+                    following.upstream().release();
+                    following.upstream().close();
+                }
+                drop(folder.lock().unwrap_or_else(PoisonError::into_inner).take());
             });
             let _ = closing.await;
             drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());

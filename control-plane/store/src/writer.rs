@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{oneshot, watch};
 
+use super::replica::Following;
 use super::{StoreError, StoreFaults};
 use base::clock::Stopwatch;
 
@@ -25,6 +26,11 @@ pub(super) struct Changed {
 trait Job: Send {
     /// Does the work inside the group's transaction.
     fn run(&mut self, db: &Connection) -> rusqlite::Result<Changed>;
+
+    /// Whether it changes anything; false where it is enough that a replica was brought up to its server.
+    fn writes(&self) -> bool {
+        true
+    }
 
     /// Tells the caller how it went, once the group is durable or has failed.
     fn answer(self: Box<Self>, commit: Result<(), StoreError>);
@@ -58,6 +64,25 @@ where
     }
 }
 
+/// The [`Job`] behind [`Writer::catch_up`] and [`Writer::nudge`].
+struct CatchUp(Option<oneshot::Sender<Result<(), StoreError>>>);
+
+impl Job for CatchUp {
+    fn run(&mut self, _db: &Connection) -> rusqlite::Result<Changed> {
+        Ok(Changed::default())
+    }
+
+    fn writes(&self) -> bool {
+        false
+    }
+
+    fn answer(self: Box<Self>, commit: Result<(), StoreError>) {
+        if let Some(tell) = self.0 {
+            let _ = tell.send(commit);
+        }
+    }
+}
+
 /// A handle to the writing thread.
 pub(super) struct Writer {
     jobs: Mutex<Option<Sender<Box<dyn Job>>>>,
@@ -65,16 +90,17 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread. `explain` turns an engine error into one of the domain.
+    /// Starts the thread; with `following`, the database is a replica. `explain` turns an engine error into one of the domain.
     pub(super) fn start(
         db: Connection,
         revisions: watch::Sender<u64>,
         faults: Arc<Mutex<StoreFaults>>,
+        following: Option<Arc<Following>>,
         explain: impl Fn(rusqlite::Error) -> StoreError + Send + 'static,
     ) -> std::io::Result<Writer> {
         let (jobs, queue) = channel::<Box<dyn Job>>();
         let thread = std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
-            run(db, &queue, &revisions, &faults, &explain);
+            run(db, &queue, &revisions, &faults, following.as_deref(), &explain);
         })?;
         Ok(Writer { jobs: Mutex::new(Some(jobs)), thread: Mutex::new(Some(thread)) })
     }
@@ -87,18 +113,35 @@ impl Writer {
     ) -> Result<T, StoreError> {
         let (tell, told) = oneshot::channel();
         let job = Box::new(Write { work: Some(work), value: None, tell });
-        let sent = match self.jobs.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        if !self.send(job) {
+            return Err(StoreError::Closed);
+        }
+        told.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Waits until a replica was brought up to its server.
+    pub(super) async fn catch_up(&self) -> Result<(), StoreError> {
+        let (tell, told) = oneshot::channel();
+        if !self.send(Box::new(CatchUp(Some(tell)))) {
+            return Err(StoreError::Closed);
+        }
+        told.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Brings a replica up to its server, soon.
+    pub(super) fn nudge(&self) {
+        self.send(Box::new(CatchUp(None)));
+    }
+
+    fn send(&self, job: Box<dyn Job>) -> bool {
+        match self.jobs.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             Some(jobs) => {
                 // Before the writer can take it off again.
                 metrics::gauge!("palisade_store_queued_writes").increment(1);
                 jobs.send(job).is_ok()
             }
             None => false,
-        };
-        if !sent {
-            return Err(StoreError::Closed);
         }
-        told.await.unwrap_or(Err(StoreError::Closed))
     }
 
     /// Lets the thread finish what is queued, and waits for it. Blocks.
@@ -116,14 +159,22 @@ fn run(
     queue: &Receiver<Box<dyn Job>>,
     revisions: &watch::Sender<u64>,
     faults: &Mutex<StoreFaults>,
+    following: Option<&Following>,
     explain: &dyn Fn(rusqlite::Error) -> StoreError,
 ) {
     measure(&db);
     while let Ok(first) = queue.recv() {
         let mut group: Vec<Box<dyn Job>> = std::iter::once(first).chain(queue.try_iter()).take(GROUP_MAX).collect();
         let (watch, changes) = (Stopwatch::start(), db.total_changes());
-        let outcome = commit(&mut db, &mut group);
+        let outcome = match following {
+            None => commit(&mut db, &mut group).map_err(explain),
+            Some(following) => commit_replica(&mut db, &mut group, following, explain),
+        };
         metrics::histogram!("palisade_store_commit_seconds").record(watch.seconds());
+        if following.is_some() && outcome.is_err() {
+            // What waits behind them would wait for the same server, one timeout after the other.
+            group.extend(queue.try_iter());
+        }
         let count = u32::try_from(group.len()).unwrap_or(u32::MAX);
         metrics::gauge!("palisade_store_queued_writes").decrement(count);
         measure(&db);
@@ -140,7 +191,6 @@ fn run(
             }
             Err(error) => {
                 metrics::counter!("palisade_store_failures_total").increment(1);
-                let error = explain(error);
                 faults.lock().unwrap_or_else(PoisonError::into_inner).writes = Some(error.clone());
                 Err(error)
             }
@@ -173,6 +223,42 @@ fn commit(db: &mut Connection, group: &mut [Box<dyn Job>]) -> rusqlite::Result<C
     Ok(all)
 }
 
+/// The same on a replica: it is brought up to its server first, and the server takes what was changed, or refuses it, before the
+/// transaction ends here.
+fn commit_replica(
+    db: &mut Connection,
+    group: &mut [Box<dyn Job>],
+    following: &Following,
+    explain: &dyn Fn(rusqlite::Error) -> StoreError,
+) -> Result<Changed, StoreError> {
+    let writes = group.iter().any(|job| job.writes());
+    following.catch_up(db, writes)?;
+    if !writes {
+        return Ok(Changed::default());
+    }
+    let written = (|| {
+        let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+        let mut all = Changed::default();
+        for job in group {
+            let changed = job.run(&transaction).map_err(explain)?;
+            all.revision = changed.revision.or(all.revision);
+        }
+        let position = following.publish(&transaction)?;
+        match (transaction.commit(), position) {
+            (Ok(()), Some(position)) => following.moved(position),
+            (Ok(()), None) => {}
+            // The server has it: the replica reads it from there, as a change of another.
+            (Err(error), Some(_)) => tracing::warn!(%error, "a change that the server has taken is not in the replica yet"),
+            (Err(error), None) => return Err(explain(error)),
+        }
+        Ok(all)
+    })();
+    if written.is_err() {
+        following.upstream().release();
+    }
+    written
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,7 +274,7 @@ mod tests {
         .unwrap();
         let (revisions, seen) = watch::channel(0);
         let explain = |error: rusqlite::Error| StoreError::Failed { path: "memory".into(), detail: error.to_string() };
-        (Writer::start(db, revisions, Arc::default(), explain).unwrap(), seen)
+        (Writer::start(db, revisions, Arc::default(), None, explain).unwrap(), seen)
     }
 
     fn insert(statement: &'static str) -> impl FnOnce(&Connection) -> rusqlite::Result<((), Changed)> + Send {

@@ -1,0 +1,35 @@
+//! The shared store: Redis or Valkey behind [`store::Store`], for several control planes.
+//!
+//! The server has the rows of each table, a version that grows with each change, and a log of which rows each change had. What a
+//! change is, the statements of the embedded store say, on a replica: see [`store::replica`]. All keys have one prefix in
+//! braces, so that a cluster keeps them on one node.
+
+mod answers;
+mod explain;
+mod link;
+mod options;
+mod pack;
+mod settings;
+mod upstream;
+mod watch;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use store::{SqliteStore, StoreError};
+
+pub use options::{DEFAULT_PREFIX, DEFAULT_TIMEOUT, Kind, RedisOptions, UrlError};
+
+/// Opens the store at a server, with a replica within `directory`, which is made where it does not exist.
+///
+/// # Errors
+/// [`StoreError::Server`] where the server does not answer in time or refuses, [`StoreError::TooNew`] where a newer release has
+/// written the store, [`StoreError::Failed`] about the replica.
+pub async fn open(options: RedisOptions, directory: &Path) -> Result<SqliteStore, StoreError> {
+    let directory = directory.to_owned();
+    let opening = tokio::task::spawn_blocking(move || {
+        let upstream = upstream::RedisUpstream::connect(&options)?;
+        SqliteStore::follow(Arc::new(upstream), &directory)
+    });
+    opening.await.unwrap_or(Err(StoreError::Closed))
+}

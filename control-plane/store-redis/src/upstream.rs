@@ -134,6 +134,16 @@ impl RedisUpstream {
         answers::scanned(&link.server, self.handle.block_on(answer)?)
     }
 
+    fn give_back(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (shared, script, name) = (Arc::clone(&self.shared), self.scripts.release.clone(), self.name.clone());
+        async move {
+            let mut call = script.key(&shared.keys.lease);
+            call.arg(name);
+            // A lease ends by itself as well.
+            let _ = shared.link.call(false, async |mut connection| call.invoke_async::<Value>(&mut connection).await).await;
+        }
+    }
+
     fn held(&self) -> std::sync::MutexGuard<'_, Option<(Stopwatch, Position)>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,7 +186,7 @@ impl Upstream for RedisUpstream {
                 Begun::Busy if waited.seconds() > WAIT.as_secs_f64() => {
                     return Err(StoreError::ServerBusy { server: self.shared.link.server.to_string() });
                 }
-                Begun::Busy => self.handle.block_on(tokio::time::sleep(Duration::from_millis(3))),
+                Begun::Busy => self.handle.block_on(async { tokio::time::sleep(Duration::from_millis(3)).await }),
             }
         }
     }
@@ -191,7 +201,7 @@ impl Upstream for RedisUpstream {
         call.arg(pack::changes(keys.tables.len(), changes));
         let link = &self.shared.link;
         *self.held() = None;
-        let mut attempt = || {
+        let attempt = || {
             let since = Stopwatch::start();
             // Its notice may come before its answer does.
             let before = self.shared.published.swap(at.version + 1, Ordering::SeqCst);
@@ -202,10 +212,18 @@ impl Upstream for RedisUpstream {
             }
             answer.map(|answer| (answer, since))
         };
+        let asked = Stopwatch::start();
         let answer = match attempt() {
-            // The server knows a change that it has made by its token, so that this never makes it twice.
-            Err(StoreError::Unanswered { server, detail }) => {
-                attempt().map_err(|_| StoreError::Unanswered { server, detail })
+            // The server knows a change that it has made by its token, so that this never makes it twice. One that hangs is not
+            // waited for again.
+            Err(unanswered @ StoreError::Unanswered { .. })
+                if asked.seconds() < self.shared.timeout.as_secs_f64() / 2.0 =>
+            {
+                match attempt() {
+                    Ok((taken @ Published::Taken { .. }, since)) => Ok((taken, since)),
+                    // Another control plane may have made the next change since.
+                    _ => Err(unanswered),
+                }
             }
             other => other,
         };
@@ -223,14 +241,10 @@ impl Upstream for RedisUpstream {
 
     fn release(&self) {
         *self.held() = None;
-        let (shared, script) = (Arc::clone(&self.shared), self.scripts.release.clone());
-        let name = self.name.clone();
-        self.handle.spawn(async move {
-            let mut call = script.key(&shared.keys.lease);
-            call.arg(name);
-            // A lease ends by itself as well.
-            let _ = shared.link.call(false, async |mut connection| call.invoke_async::<Value>(&mut connection).await).await;
-        });
+        let runs = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if runs {
+            self.handle.spawn(self.give_back());
+        }
     }
 
     fn load(&self, take: TakeRows<'_>) -> Result<Option<Position>, StoreError> {
@@ -272,6 +286,9 @@ impl Upstream for RedisUpstream {
     fn close(&self) {
         let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(runtime) = runtime {
+            if self.held().take().is_some() {
+                runtime.block_on(self.give_back());
+            }
             runtime.block_on(self.shared.link.close());
             runtime.shutdown_background();
         }

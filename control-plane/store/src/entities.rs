@@ -52,7 +52,7 @@ pub(super) fn write(db: &Connection, changes: &[EntityChange]) -> rusqlite::Resu
         };
     }
     db.prepare_cached("UPDATE revision SET value = ?1")?.execute([next])?;
-    Ok((Ok(next), Changed { revision: Some(next) }))
+    Ok((Ok(next), Changed { revision: Some(next), ..Changed::default() }))
 }
 
 /// The revision of the entity that a change is about; 0 where there is none.

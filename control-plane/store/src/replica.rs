@@ -81,7 +81,7 @@ pub trait Upstream: Send + Sync + 'static {
     /// Calls `moved` soon after each change of another control plane, and after each reconnect, until the store is closed.
     fn watch(&self, moved: Box<dyn Fn() + Send + Sync>);
 
-    /// Ends what [`Upstream::watch`] began, and every connection.
+    /// Gives the lease back, and ends what [`Upstream::watch`] began and every connection.
     fn close(&self);
 }
 

@@ -355,7 +355,6 @@ impl Store for SqliteStore {
                 drop(reader.lock().unwrap_or_else(PoisonError::into_inner).take());
                 writer.close();
                 if let Some(following) = following {
-                    following.upstream().release();
                     following.upstream().close();
                 }
                 drop(folder.lock().unwrap_or_else(PoisonError::into_inner).take());

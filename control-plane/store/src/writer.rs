@@ -20,6 +20,8 @@ const GROUP_MAX: usize = 256;
 pub(super) struct Changed {
     /// The new global revision, when an entity was written.
     pub(super) revision: Option<u64>,
+    /// Something was written, and so the medium works.
+    pub(super) proves: bool,
 }
 
 /// One write with the caller that waits for it.
@@ -167,7 +169,10 @@ fn run(
         let mut group: Vec<Box<dyn Job>> = std::iter::once(first).chain(queue.try_iter()).take(GROUP_MAX).collect();
         let (watch, changes) = (Stopwatch::start(), db.total_changes());
         let outcome = match following {
-            None => commit(&mut db, &mut group).map_err(explain),
+            None => {
+                let outcome = commit(&mut db, &mut group).map_err(explain);
+                outcome.map(|changed| Changed { proves: db.total_changes() != changes, ..changed })
+            }
             Some(following) => commit_replica(&mut db, &mut group, following, explain),
         };
         metrics::histogram!("palisade_store_commit_seconds").record(watch.seconds());
@@ -184,7 +189,7 @@ fn run(
                 if let Some(revision) = changed.revision {
                     revisions.send_replace(revision);
                 }
-                if db.total_changes() != changes {
+                if changed.proves {
                     faults.lock().unwrap_or_else(PoisonError::into_inner).writes = None;
                 }
                 Ok(())
@@ -244,6 +249,7 @@ fn commit_replica(
             all.revision = changed.revision.or(all.revision);
         }
         let position = following.publish(&transaction)?;
+        all.proves = position.is_some();
         match (transaction.commit(), position) {
             (Ok(()), Some(position)) => following.moved(position),
             (Ok(()), None) => {}
@@ -278,7 +284,7 @@ mod tests {
     }
 
     fn insert(statement: &'static str) -> impl FnOnce(&Connection) -> rusqlite::Result<((), Changed)> + Send {
-        move |db| db.execute(statement, []).map(|_| ((), Changed { revision: Some(7) }))
+        move |db| db.execute(statement, []).map(|_| ((), Changed { revision: Some(7), ..Changed::default() }))
     }
 
     #[tokio::test]

@@ -1,24 +1,30 @@
-//! What every store owes the decision fabric. Each function takes an empty store and says by its name what holds; a store
+//! What every store owes. Each function takes an empty store and says by its name what holds; a store
 //! passes when none panics. `reopened` closes the store and opens it again, as a new process would.
 
+mod access;
 mod bans;
 mod bounds;
 mod counts;
+mod entities;
 mod feeds;
 mod inventory;
 mod ledger;
 mod records;
+mod two;
 
 use store::Store;
 use store::fabric::{Allowance, Ban, Charge, Issued, LedgerRules, Step};
 
+pub(crate) use access::*;
 pub(crate) use bans::*;
 pub(crate) use bounds::*;
 pub(crate) use counts::*;
+pub(crate) use entities::*;
 pub(crate) use feeds::*;
 pub(crate) use inventory::*;
 pub(crate) use ledger::*;
 pub(crate) use records::*;
+pub(crate) use two::*;
 
 /// A moment; nothing reads a clock.
 const NOW: u64 = 1_800_000_000_000;

@@ -1,0 +1,63 @@
+//! What one decision costs on each store. Nothing is asserted of the figures: `--no-capture` shows them.
+
+use std::time::{Duration, Instant};
+
+use store::counts::{BudgetTake, Counted};
+use store::{SqliteOptions, SqliteStore, Store};
+
+use crate::server::RedisServer;
+
+const CALLS: u64 = 300;
+
+async fn measure(name: &str, store: &dyn Store) {
+    let mut times = [Vec::new(), Vec::new()];
+    for number in 0..CALLS {
+        let of = Counted { scope: "s".into(), key: number, slice: 9, first: 3, until_millis: 9, node: "n".into() };
+        let since = now();
+        store.budget_take(BudgetTake { of, amount: 1, limit: 10 }).await.unwrap();
+        times[0].push(since.elapsed());
+        let since = now();
+        store.puzzle_spend(&number.to_string(), 9).await.unwrap();
+        times[1].push(since.elapsed());
+    }
+    for (what, mut times) in ["budget admission", "spent puzzle"].into_iter().zip(times) {
+        times.sort();
+        let at = |share: usize| times[times.len() * share / 100];
+        println!("{name}: one {what}: median {:?}, 99% {:?}", at(50), at(99));
+    }
+}
+
+/// Many at once share commits.
+async fn measure_many(name: &str, store: std::sync::Arc<dyn Store>) {
+    let since = now();
+    let calls: Vec<_> = (0..5000_u64)
+        .map(|number| {
+            let store = std::sync::Arc::clone(&store);
+            tokio::spawn(async move { store.puzzle_spend(&format!("m{number}"), 9).await.unwrap() })
+        })
+        .collect();
+    for call in calls {
+        call.await.unwrap();
+    }
+    let per_second = 5000.0 / since.elapsed().max(Duration::from_micros(1)).as_secs_f64();
+    println!("{name}: 5000 puzzles at once: {per_second:.0} each second");
+}
+
+#[allow(clippy::disallowed_methods, reason = "a measurement")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn costs_of_one_decision() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = std::sync::Arc::new(SqliteStore::open(folder.path(), SqliteOptions::default()).unwrap());
+    measure("embedded", &*file).await;
+    measure_many("embedded", file).await;
+    let Some(server) = RedisServer::start().await else { return };
+    let redis = std::sync::Arc::new(server.open().await);
+    measure("redis, appendfsync always", &*redis).await;
+    measure_many("redis, appendfsync always", redis).await;
+    server.ask("CONFIG SET appendfsync everysec");
+    measure_many("redis, appendfsync everysec", std::sync::Arc::new(server.open_at(&format!("{}?prefix=x", server.url())).await.unwrap())).await;
+}

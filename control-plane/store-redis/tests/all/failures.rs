@@ -1,0 +1,165 @@
+//! A server that is gone, hangs, is full or refuses.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use store::counts::{BudgetTake, Counted, TakeOutcome};
+use store::{CountStore as _, Store, StoreError};
+
+use crate::server::RedisServer;
+
+const ROUNDS: u64 = 5;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_acknowledged_survives_kill_9_of_the_server() {
+    let Some(mut server) = RedisServer::start().await else { return };
+    let store: Arc<dyn Store> = Arc::new(server.open_at(&format!("{}?timeout_millis=2000", server.url())).await.unwrap());
+    let acknowledged: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+    let (spent, taken, unknown) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let budget = |round: u64| BudgetTake {
+        of: Counted { scope: format!("b{round}"), key: 1, slice: 9, first: 1, until_millis: 9, node: "n".into() },
+        amount: 1,
+        limit: 10_000_000,
+    };
+    for round in 0..ROUNDS {
+        taken.store(0, Ordering::SeqCst);
+        unknown.store(0, Ordering::SeqCst);
+        let writers: Vec<_> = (0..8)
+            .map(|writer| {
+                let (store, acknowledged) = (Arc::clone(&store), Arc::clone(&acknowledged));
+                let (spent, taken, unknown) = (Arc::clone(&spent), Arc::clone(&taken), Arc::clone(&unknown));
+                let budget = budget(round);
+                tokio::spawn(async move {
+                    for number in 0.. {
+                        let name = format!("{round}-{writer}-{number}");
+                        match store.puzzle_spend(&name, 1).await {
+                            Ok(first) => {
+                                assert!(first);
+                                acknowledged.lock().unwrap().insert(name);
+                                spent.fetch_add(1, Ordering::SeqCst);
+                            }
+                            Err(_) => return,
+                        }
+                        match store.budget_take(budget.clone()).await {
+                            Ok(outcome) => {
+                                assert_eq!(outcome.outcome, TakeOutcome::Taken);
+                                taken.fetch_add(1, Ordering::SeqCst);
+                            }
+                            Err(_) => {
+                                unknown.fetch_add(1, Ordering::SeqCst);
+                                return;
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        // Into the midst of the writes, at another number of them in each round.
+        let goal = spent.load(Ordering::SeqCst) + 40 + round * 37;
+        while spent.load(Ordering::SeqCst) < goal {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        server.kill();
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        assert!(server.begin().await);
+        while store.ping().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let fresh = server.open().await;
+        for name in acknowledged.lock().unwrap().iter() {
+            assert_eq!(fresh.puzzle_spend(name, 1).await, Ok(false), "{name} was spent for the second time");
+        }
+        // What was taken is in the sum; takes without an answer may be in it.
+        let sums = fresh.budget_take(budget(round)).await.unwrap().sums;
+        let (sum, known) = (u64::from(sums[0].1) - 1, taken.load(Ordering::SeqCst));
+        assert!((known..=known + unknown.load(Ordering::SeqCst)).contains(&sum), "{sum} of {known}");
+        fresh.close().await.unwrap();
+    }
+    println!("{} puzzles, each spent once over {ROUNDS} kills", acknowledged.lock().unwrap().len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_hangs_is_an_error_and_no_wait_without_end() {
+    let Some(server) = RedisServer::start().await else { return };
+    let store = Arc::new(server.open_at(&format!("{}?timeout_millis=200", server.url())).await.unwrap());
+    store.document_put("before", vec![1]).await.unwrap();
+    server.signal(Signal::STOP);
+    // Without the limit this would never end.
+    let all = async {
+        let writes: Vec<_> = (0..50)
+            .map(|number| {
+                let store = Arc::clone(&store);
+                tokio::spawn(async move { store.document_put(&format!("hung{number}"), vec![1]).await })
+            })
+            .collect();
+        for write in writes {
+            let error = write.await.unwrap().unwrap_err().to_string();
+            assert!(error.contains("127.0.0.1") && error.contains("no answer"), "{error}");
+        }
+        assert!(matches!(store.document("before").await, Err(StoreError::Server { .. })));
+        let faults = store.faults();
+        assert!(faults.reads.is_some() && faults.writes.is_some(), "{faults:?}");
+    };
+    tokio::time::timeout(Duration::from_secs(60), all).await.unwrap();
+    server.signal(Signal::CONT);
+    while store.document_put("after", vec![1]).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(store.document("before").await, Ok(Some(vec![1])));
+    assert_eq!(store.faults(), store::StoreFaults::default());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_gone_or_refuses_says_why() {
+    let Some(mut server) = RedisServer::start_with(&["--requirepass", "right"]).await else { return };
+    let at = |login: &str| format!("redis://{login}127.0.0.1:{}", server.port);
+    for login in ["", ":wrong@", "nobody:right@"] {
+        let error = server.open_at(&at(login)).await.err().unwrap().to_string();
+        assert!(error.contains("password") && !error.contains("wrong@"), "{login}: {error}");
+    }
+    let url = at(":right@");
+    let store = server.open_at(&url).await.unwrap();
+    store.document_put("d", vec![1]).await.unwrap();
+    let users = [("on", "allkeys +@all"), ("on", "~{palisade}:* +@read")];
+    drop(users);
+    server.kill();
+    assert!(matches!(store.document("d").await, Err(StoreError::Server { .. } | StoreError::Unanswered { .. })));
+    assert!(store.document_put("d", vec![2]).await.is_err());
+    let error = server.open_at(&url).await.err().unwrap().to_string();
+    assert!(error.contains(&server.port.to_string()), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_of_an_access_list_needs_the_keys_of_the_prefix_alone() {
+    let Some(server) = RedisServer::start().await else { return };
+    let commands = "+evalsha +eval +script|load +hmget +hget +hset +hdel +hincrby +hscan +hlen +get +set +del +exists +xadd \
+                    +xrange +xrevrange +xread +ping +select +client|setinfo";
+    assert!(server.ask(&format!("ACL SETUSER palisade on >secret ~{{palisade}}:* resetchannels -@all {commands}")).contains("+OK"));
+    assert!(server.ask("ACL SETUSER weak on >secret ~{other}:* -@all +hmget +client|setinfo").contains("+OK"));
+    let url = |user: &str| format!("redis://{user}:secret@127.0.0.1:{}", server.port);
+    let store = server.open_at(&url("palisade")).await.unwrap();
+    assert_eq!(store.entity_put("c", "a", "1".into(), 0).await, Ok(1));
+    assert_eq!(server.open_at(&url("palisade")).await.unwrap().entities().await.unwrap().rows.len(), 1);
+    let error = server.open_at(&url("weak")).await.err().unwrap().to_string();
+    assert!(error.contains("access control list"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_takes_nothing_and_says_so() {
+    let Some(server) = RedisServer::start().await else { return };
+    let store = server.open().await;
+    store.document_put("large", vec![1; 1 << 20]).await.unwrap();
+    assert!(server.ask("CONFIG SET maxmemory 1500000").contains("+OK"));
+    let error = store.document_put("larger", vec![1; 1 << 20]).await.unwrap_err();
+    assert!(matches!(error, StoreError::ServerFull { .. }), "{error:?}");
+    assert!(error.to_string().contains("maxmemory"));
+    assert_eq!(store.document_names("").await.unwrap(), ["large"]);
+    // What makes room is taken.
+    assert_eq!(store.document_remove("large").await, Ok(true));
+    assert_eq!(store.document_put("small", vec![1]).await, Ok(()));
+}

@@ -1,0 +1,120 @@
+//! Several control planes on one server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::fabric::{Ban, Note};
+use store::{FabricStore as _, Store, StoreError};
+
+use crate::server::RedisServer;
+
+/// Long enough for any machine; what is waited for is the notice.
+const LONG: Duration = Duration::from_secs(60);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_announced_to_the_others_also_after_a_restart_of_the_server() {
+    let Some(mut server) = RedisServer::start().await else { return };
+    let (one, other) = (server.open().await, server.open().await);
+    let mut changes = other.changes();
+    assert_eq!(one.entity_put("c", "a", "1".into(), 0).await, Ok(1));
+    tokio::time::timeout(LONG, changes.wait_for(|revision| *revision == 1)).await.unwrap().unwrap();
+    server.kill();
+    assert!(server.begin().await);
+    let put = async || loop {
+        match one.entity_put("c", "b", "1".into(), 0).await {
+            Ok(revision) => return revision,
+            // Made by one whose answer was lost with the connection.
+            Err(StoreError::Conflict { current }) => return current,
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    };
+    assert_eq!(tokio::time::timeout(LONG, put()).await, Ok(2));
+    tokio::time::timeout(LONG, changes.wait_for(|revision| *revision == 2)).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prefix_separates_stores_of_one_server() {
+    let Some(server) = RedisServer::start().await else { return };
+    let (one, other) = (server.open().await, server.open_at(&format!("{}?prefix=other", server.url())).await.unwrap());
+    assert_eq!(one.entity_put("c", "a", "1".into(), 0).await, Ok(1));
+    assert_eq!(other.entities().await.unwrap().rows.len(), 0);
+    assert_eq!(other.entity_put("c", "a", "2".into(), 0).await, Ok(1));
+    assert_eq!(one.entities().await.unwrap().rows[0].body, "1");
+    let keys = server.ask("KEYS *");
+    let named = keys.lines().filter(|line| line.contains(':') && !line.starts_with(['$', '*', '+'])).collect::<Vec<_>>();
+    assert!(!named.is_empty() && named.iter().all(|key| key.starts_with("{palisade}:") || key.starts_with("{other}:")), "{keys}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_was_away_for_long_reads_everything_anew() {
+    let Some(server) = RedisServer::start().await else { return };
+    let (one, other) = (server.open().await, server.open().await);
+    one.document_put("old", vec![1]).await.unwrap();
+    assert_eq!(other.document_names("").await.unwrap(), ["old"]);
+    // What it would need of the log is gone.
+    one.document_remove("old").await.unwrap();
+    one.document_put("new", vec![1]).await.unwrap();
+    server.ask("DEL {palisade}:log");
+    assert_eq!(other.document_names("").await.unwrap(), ["new"]);
+    assert_eq!(other.document_put("more", vec![1]).await, Ok(()));
+    assert_eq!(one.document_names("").await.unwrap(), ["more", "new"]);
+    // And an emptied server is an empty store.
+    server.ask("FLUSHALL");
+    assert_eq!(other.document_names("").await.unwrap(), Vec::<String>::new());
+    assert_eq!(other.entities().await.unwrap().revision, 0);
+    assert_eq!(other.entity_put("c", "a", "1".into(), 0).await, Ok(1));
+    assert_eq!(one.entities().await.unwrap().revision, 1);
+    assert_eq!(server.open().await.entities().await.unwrap().revision, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_is_not_given_back_ends() {
+    let Some(server) = RedisServer::start().await else { return };
+    let store = server.open().await;
+    server.ask("SET {palisade}:lease another PX 300");
+    assert_eq!(store.document_put("d", vec![1]).await, Ok(()));
+    // One that never ends is an error, and nothing was written.
+    server.ask("SET {palisade}:lease another");
+    assert!(matches!(store.document_put("e", vec![1]).await, Err(StoreError::ServerBusy { .. })));
+    assert!(store.faults().writes.is_some());
+    assert_eq!(store.document_names("").await.unwrap(), ["d"]);
+    server.ask("DEL {palisade}:lease");
+    assert_eq!(store.document_put("e", vec![1]).await, Ok(()));
+    assert_eq!(store.faults().writes, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_schema_is_left_alone() {
+    let Some(server) = RedisServer::start().await else { return };
+    let store = server.open().await;
+    store.document_put("d", vec![1]).await.unwrap();
+    server.ask("HSET {palisade}:head schema 999");
+    assert!(matches!(store.document("d").await, Err(StoreError::TooNew { found: 999, .. })));
+    assert!(matches!(store.document_put("d", vec![2]).await, Err(StoreError::TooNew { found: 999, .. })));
+    assert!(matches!(server.open_at(&server.url()).await.err(), Some(StoreError::TooNew { found: 999, .. })));
+    server.ask("HSET {palisade}:head schema 1");
+    let error = server.open_at(&server.url()).await.err().unwrap().to_string();
+    assert!(error.contains("migrate-store"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_thousand_bans_are_shared_and_lifted_at_once() {
+    let Some(server) = RedisServer::start().await else { return };
+    let one: Arc<dyn Store> = Arc::new(server.open().await);
+    let ban = |number: u32| Ban {
+        key: format!("user:{number}"),
+        issued_at: 1,
+        until: 1_000_000,
+        issued_by: "alice".into(),
+        by_hand: true,
+        ..Ban::default()
+    };
+    for first in (0..100_000).step_by(10_000) {
+        one.bans_issue((first..first + 10_000).map(ban).collect(), 1, Note::none()).await.unwrap();
+    }
+    let other = server.open().await;
+    assert_eq!(other.bans_count(2).await, Ok(100_000));
+    assert_eq!(other.bans_lift_all(3, Note::none()).await.unwrap().len(), 100_000);
+    assert_eq!(one.bans_count(3).await, Ok(0));
+    assert_eq!(one.lifted(true).await.unwrap().len(), 100_000);
+}

@@ -22,6 +22,12 @@ pub struct ServeConfig {
     #[arg(long, env = "PALISADE_DATA", value_name = "DIR", default_value = "palisade-data")]
     pub data: PathBuf,
 
+    /// A Redis or Valkey that several control planes share, instead of a file in --data: `redis://[user:password@]host[:port]`,
+    /// `rediss://`, `redis+sentinel://host,host/name`, `redis+cluster://host,host`, with `?prefix=`, `ca_file=`, `password_file=`,
+    /// `timeout_millis=` as needed. What other users of the machine may not see belongs in the variable or in a password_file.
+    #[arg(long, env = "PALISADE_STORE", hide_env_values = true, value_name = "URL")]
+    pub store: Option<String>,
+
     /// The address of the admin API; port 0 takes a free one. Without --tls-cert it speaks plain HTTP:
     /// keep it on loopback or put TLS in front.
     #[arg(long, env = "PALISADE_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8900")]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::error::CliError;
+use super::migrate_store::open_shared;
 use super::output::say;
 use super::told::note;
 use accounts::{AdminKey, Scope};
@@ -62,6 +63,9 @@ pub(super) struct Common {
     /// The directory of the store.
     #[arg(long, env = "PALISADE_DATA", value_name = "DIR", default_value = "palisade-data")]
     pub(super) data: PathBuf,
+    /// The URL of a shared store, as for `palisade serve`, instead of a directory.
+    #[arg(long, env = "PALISADE_STORE", hide_env_values = true, value_name = "URL")]
+    store: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub(super) json: bool,
@@ -71,7 +75,7 @@ impl AdminKeyCommand {
     pub(super) async fn run(self) -> Result<(), CliError> {
         match self {
             AdminKeyCommand::Create { common, name, scopes, expires_in } => {
-                let store = open(&common.data)?;
+                let store = open(&common).await?;
                 let now = clock::now_millis();
                 let expires = expires_in.map(|millis| now.saturating_add(millis));
                 let issued = AdminKey::issue(&name, &scopes, now, expires)
@@ -90,13 +94,13 @@ impl AdminKeyCommand {
                 ))
             }
             AdminKeyCommand::List { common } => {
-                let store = open_existing(&common.data)?;
+                let store = open_existing(&common).await?;
                 let keys = store.admin_keys().await?;
                 store.close().await?;
                 list(&keys, common.json)
             }
             AdminKeyCommand::Expire { common, id, after, never } => {
-                let store = open_existing(&common.data)?;
+                let store = open_existing(&common).await?;
                 let now = clock::now_millis();
                 let at_millis = if never { None } else { Some(now.saturating_add(after.unwrap_or(0))) };
                 let note = note(AuditAction::KeyExpire, reference(&id), &end(at_millis));
@@ -112,7 +116,7 @@ impl AdminKeyCommand {
                 }
             }
             AdminKeyCommand::Revoke { common, id } => {
-                let store = open_existing(&common.data)?;
+                let store = open_existing(&common).await?;
                 let note = note(AuditAction::KeyRevoke, reference(&id), "");
                 let change = AccessChange::KeyRevoke { id: id.clone(), at_millis: clock::now_millis() };
                 let found = store.access_change(change, note).await?;
@@ -141,16 +145,23 @@ fn end(at_millis: Option<u64>) -> String {
     at_millis.map_or("never expires".to_owned(), |at| format!("expires {}", clock::rfc3339(at)))
 }
 
-pub(super) fn open(data: &Path) -> Result<SqliteStore, CliError> {
-    Ok(SqliteStore::open(data, SqliteOptions::default())?)
+/// Opens the store, which is made where there is none.
+pub(super) async fn open(common: &Common) -> Result<SqliteStore, CliError> {
+    match &common.store {
+        Some(url) => open_shared(url, &common.data).await,
+        None => Ok(SqliteStore::open(&common.data, SqliteOptions::default())?),
+    }
 }
 
 /// Opens a store that must be there: a slip in `--data` must not leave an empty store behind.
-pub(super) fn open_existing(data: &Path) -> Result<SqliteStore, CliError> {
-    open_existing_with(data, SqliteOptions::default())
+pub(super) async fn open_existing(common: &Common) -> Result<SqliteStore, CliError> {
+    match &common.store {
+        Some(url) => open_shared(url, &common.data).await,
+        None => open_existing_with(&common.data, SqliteOptions::default()),
+    }
 }
 
-/// [`open_existing`] with options.
+/// [`open_existing`] of a directory, with options.
 pub(super) fn open_existing_with(data: &Path, options: SqliteOptions) -> Result<SqliteStore, CliError> {
     if !SqliteStore::exists(data) {
         return Err(CliError::Other(format!("there is no store in {}; is --data right?", data.display())));

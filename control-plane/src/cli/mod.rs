@@ -10,6 +10,7 @@ mod contract;
 mod dial;
 mod error;
 mod export;
+mod migrate_store;
 mod node_token;
 mod operator;
 mod output;
@@ -70,6 +71,10 @@ enum Command {
     Backup(backup::BackupCommand),
     /// Replace the store by a backup while no control plane uses it; the old store is kept beside it.
     Restore(backup::RestoreCommand),
+    /// Copy everything of a store to another, empty one: from a directory to a Redis or Valkey, or back.
+    ///
+    /// No control plane may use either of them meanwhile. What was written is read back and compared.
+    MigrateStore(migrate_store::MigrateStoreCommand),
     /// Show what APIs are asked for, beside their contracts: calls, shadow and zombie endpoints, drift, credentials.
     ///
     /// Exits with 0, with 1 if --fail-on finds something, with 2 after an error.
@@ -107,6 +112,7 @@ pub fn main() -> ExitCode {
             Command::Routes(command) => return Ok(code_of(command.run().await)),
             Command::Backup(command) => command.run(),
             Command::Restore(command) => command.run(),
+            Command::MigrateStore(command) => command.run().await,
             Command::Export(command) => command.run().await,
             Command::Compile(command) => command.run(),
             Command::Contract(command) => command.run(),

@@ -55,7 +55,7 @@ impl OperatorCommand {
                 // What is wrong with the rest is said before a password is typed.
                 let mut operator = Operator::new(&name, &email, String::new(), now)
                     .map_err(|invalid| CliError::Other(invalid.to_string()))?;
-                let store = open(&common.data)?;
+                let store = open(&common).await?;
                 if store.operator(&operator.name).await?.is_some() {
                     return Err(taken(&operator.name));
                 }
@@ -71,13 +71,13 @@ impl OperatorCommand {
                 }
             }
             OperatorCommand::List { common } => {
-                let store = open_existing(&common.data)?;
+                let store = open_existing(&common).await?;
                 let operators = store.operators().await?;
                 store.close().await?;
                 list(&operators, common.json)
             }
             OperatorCommand::Remove { common, name } => {
-                let store = open_existing(&common.data)?;
+                let store = open_existing(&common).await?;
                 let name = normal_name(&name).unwrap_or(name);
                 let note = note(AuditAction::OperatorRemove, reference(&name), "");
                 let change = AccessChange::OperatorRemove { name: name.clone() };
@@ -90,7 +90,7 @@ impl OperatorCommand {
                 }
             }
             OperatorCommand::Passwd { common, name } => {
-                let store = open_existing(&common.data)?;
+                let store = open_existing(&common).await?;
                 let name = normal_name(&name).unwrap_or(name);
                 if store.operator(&name).await?.is_none() {
                     return Err(unknown(&name));

@@ -312,6 +312,13 @@ fn warn_of_open_ports(listening: &Opened, rest: SocketAddr, xds: SocketAddr) {
 }
 
 async fn open_store(config: &ServeConfig) -> Result<Arc<dyn Store>, CliError> {
+    if let Some(url) = &config.store {
+        if config.max_store_mib.is_some() {
+            let message = "--max-store-mib limits the file of an embedded store; limit a server with its own maxmemory";
+            return Err(CliError::Other(message.to_owned()));
+        }
+        return Ok(Arc::new(super::migrate_store::open_shared(url, &config.data).await?));
+    }
     /// Pages of the store's file in a MiB.
     const PAGES_PER_MIB: u32 = 256;
     let options = SqliteOptions { exclusive: true, max_pages: config.max_store_mib.map(|mib| mib * PAGES_PER_MIB) };

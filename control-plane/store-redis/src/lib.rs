@@ -16,6 +16,7 @@ mod watch;
 use std::path::Path;
 use std::sync::Arc;
 
+use store::replica::Upstream;
 use store::{SqliteStore, StoreError};
 
 pub use options::{DEFAULT_PREFIX, DEFAULT_TIMEOUT, Kind, RedisOptions, UrlError};
@@ -32,4 +33,13 @@ pub async fn open(options: RedisOptions, directory: &Path) -> Result<SqliteStore
         SqliteStore::follow(Arc::new(upstream), &directory)
     });
     opening.await.unwrap_or(Err(StoreError::Closed))
+}
+
+/// Connects to a server without a replica, as for [`store::migrate::to_server`].
+///
+/// # Errors
+/// [`StoreError::Server`], [`StoreError::TooNew`].
+pub async fn connect(options: RedisOptions) -> Result<Arc<dyn Upstream>, StoreError> {
+    let connecting = tokio::task::spawn_blocking(move || upstream::RedisUpstream::connect(&options));
+    Ok(Arc::new(connecting.await.unwrap_or(Err(StoreError::Closed))?))
 }

@@ -19,6 +19,7 @@ mod file;
 mod incidents;
 pub mod inventory;
 mod ledger;
+pub mod migrate;
 mod operators;
 mod pending;
 mod places;

@@ -106,14 +106,9 @@ impl Tables {
         Ok(())
     }
 
-    /// Every row, in parts of at most `most` rows.
-    pub(super) fn all<E: From<rusqlite::Error>>(
-        &self,
-        db: &Connection,
-        most: usize,
-        mut take: impl FnMut(Vec<RowChange>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut part = Vec::new();
+    /// Every row.
+    pub(super) fn all(&self, db: &Connection) -> rusqlite::Result<Vec<RowChange>> {
+        let mut all = Vec::new();
         for (number, table) in self.0.iter().enumerate() {
             let mut select = db.prepare(&format!("SELECT {}, * FROM {}", table.key.join(", "), table.name))?;
             let mut rows = select.query([])?;
@@ -121,13 +116,10 @@ impl Tables {
                 let keys = table.key.len();
                 let key = encode((0..keys).map(|at| row.get_ref(at)))?;
                 let columns = encode((keys..keys + table.columns.len()).map(|at| row.get_ref(at)))?;
-                part.push(RowChange { table: number, key, row: Some(columns) });
-                if part.len() >= most {
-                    take(std::mem::take(&mut part))?;
-                }
+                all.push(RowChange { table: number, key, row: Some(columns) });
             }
         }
-        if part.is_empty() { Ok(()) } else { take(part) }
+        Ok(all)
     }
 
     pub(super) fn empty(&self, db: &Connection) -> rusqlite::Result<()> {
@@ -297,14 +289,7 @@ mod tests {
     }
 
     fn dump(db: &Connection, tables: &Tables) -> Vec<RowChange> {
-        let mut all = Vec::new();
-        tables
-            .all(db, 2, |part| {
-                all.extend(part);
-                Ok::<_, rusqlite::Error>(())
-            })
-            .unwrap();
-        all
+        tables.all(db).unwrap()
     }
 
     #[test]

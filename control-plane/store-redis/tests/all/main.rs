@@ -13,6 +13,7 @@
 mod conformance;
 mod cost;
 mod failures;
+mod migrate;
 mod passes;
 mod server;
 mod sharing;

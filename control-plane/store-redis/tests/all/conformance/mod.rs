@@ -27,10 +27,10 @@ pub(crate) use records::*;
 pub(crate) use two::*;
 
 /// A moment; nothing reads a clock.
-const NOW: u64 = 1_800_000_000_000;
+pub(crate) const NOW: u64 = 1_800_000_000_000;
 const RULES: LedgerRules = LedgerRules { window_millis: 3_600_000, threshold: 100.0, ban_millis: 3_600_000 };
 
-fn ban(key: &str, issued_at: u64, until: u64, by_hand: bool) -> Ban {
+pub(crate) fn ban(key: &str, issued_at: u64, until: u64, by_hand: bool) -> Ban {
     let step = Step { at: issued_at, action: "ban".into(), by: "n1".into(), detail: String::new() };
     Ban {
         key: key.into(),

@@ -86,7 +86,7 @@ run: filters envoy crs ## The whole of it with a demo backend (PORT, ADMIN_PORT,
 # One build of everything: the runner builds the programs too, and a build of them alone would compile most crates once more,
 # with other features. No crate has documentation tests.
 .PHONY: test
-test: filters envoy crs crs-3 schemas schemathesis ## The tests, those against the real Envoy included, without the longest ones (ARGS for the runner)
+test: filters envoy crs crs-3 schemas schemathesis redis ## The tests, those against the real Envoy included, without the longest ones (ARGS for the runner)
 	export PALISADE_BIN=$(CURDIR)/target/debug/palisade $(LINTING); \
 	if $(CARGO) nextest --version >/dev/null 2>&1; \
 	then $(CARGO) nextest run --config-file tests/nextest.toml --profile $(PROFILE) --test-threads $(JOBS) $(NATIVE) $(ARGS); \

@@ -26,7 +26,8 @@ pub(crate) fn explain(server: &str, error: &RedisError, is_change: bool) -> Stor
     if error.code() == Some("OOM") || error.to_string().contains("OOM command not allowed") {
         return StoreError::ServerFull { server };
     }
-    let may_be_made = is_change && (error.is_io_error() || error.is_connection_dropped()) && !error.is_connection_refusal();
+    let may_be_made =
+        is_change && (error.is_io_error() || error.is_connection_dropped()) && !error.is_connection_refusal();
     if may_be_made {
         return StoreError::Unanswered { server, detail: plain(error) };
     }

@@ -7,8 +7,8 @@ use base::clock::Stopwatch;
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo, RedisError,
-    TlsCertificates, Value,
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo,
+    RedisError, TlsCertificates, Value,
 };
 use store::StoreError;
 use tokio::sync::Mutex;
@@ -103,7 +103,8 @@ impl Link {
                     let mut ask = redis::cmd("SENTINEL");
                     ask.arg("get-master-addr-by-name").arg(name);
                     let primary: Option<(String, u16)> = ask.query_async(&mut sentinel).await?;
-                    let unknown = || RedisError::from((redis::ErrorKind::MasterNameNotFoundBySentinel, "no such server"));
+                    let unknown =
+                        || RedisError::from((redis::ErrorKind::MasterNameNotFoundBySentinel, "no such server"));
                     self.open(&primary.ok_or_else(unknown)?, false).await
                 }
             }

@@ -148,7 +148,8 @@ impl RedisOptions {
             }
             "timeout_millis" => {
                 let millis = value.parse().ok().filter(|millis| (50..=60_000).contains(millis));
-                let millis = millis.ok_or_else(|| UrlError("timeout_millis is a number from 50 to 60000".to_owned()))?;
+                let millis =
+                    millis.ok_or_else(|| UrlError("timeout_millis is a number from 50 to 60000".to_owned()))?;
                 self.timeout = Duration::from_millis(millis);
             }
             _ => return Err(UrlError(format!("there is no option `{name}`"))),
@@ -234,9 +235,20 @@ mod tests {
     #[test]
     fn what_is_no_url_says_why_without_the_password() {
         let wrong = [
-            "localhost", "http://h", "redis+x://h", "redis://", "redis://a,b", "redis://h:port", "redis://h/db",
-            "redis+sentinel://h", "redis+cluster://h/1", "redis://h?colour=red", "redis://h?prefix={x}",
-            "redis://h?timeout_millis=1", "redis://u:s3cret@h?password_file=/nonexistent", "redis://u:%ff@h",
+            "localhost",
+            "http://h",
+            "redis+x://h",
+            "redis://",
+            "redis://a,b",
+            "redis://h:port",
+            "redis://h/db",
+            "redis+sentinel://h",
+            "redis+cluster://h/1",
+            "redis://h?colour=red",
+            "redis://h?prefix={x}",
+            "redis://h?timeout_millis=1",
+            "redis://u:s3cret@h?password_file=/nonexistent",
+            "redis://u:%ff@h",
         ];
         for url in wrong {
             let error = RedisOptions::parse(url).unwrap_err().to_string();

@@ -17,7 +17,8 @@ pub(crate) async fn look(link: &Link) {
         let mut command = redis::cmd("CONFIG");
         command.arg("GET").arg(name);
         let answer = link.call(false, async |mut connection| command.query_async::<Value>(&mut connection).await).await;
-        let found = answer.ok().and_then(|answer| Vec::<String>::from_redis_value(answer).ok()).and_then(|mut pair| pair.pop());
+        let found =
+            answer.ok().and_then(|answer| Vec::<String>::from_redis_value(answer).ok()).and_then(|mut pair| pair.pop());
         match found {
             Some(found) if wanted.contains(&found.as_str()) => {}
             Some(found) => tracing::warn!(

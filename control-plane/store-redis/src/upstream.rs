@@ -84,6 +84,10 @@ impl RedisUpstream {
             turn: key("turn"),
             tables: tables.iter().map(|table| key(&format!("rows:{table}"))).collect(),
         };
+        if options.tls {
+            // The client takes the process's provider; one that was chosen before stays.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
         let mut random = [0; 12];
         getrandom::fill(&mut random).map_err(|error| failed(format!("no random numbers: {error}")))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -140,7 +144,8 @@ impl RedisUpstream {
             let mut call = script.key(&shared.keys.lease);
             call.arg(name);
             // A lease ends by itself as well.
-            let _ = shared.link.call(false, async |mut connection| call.invoke_async::<Value>(&mut connection).await).await;
+            let _ =
+                shared.link.call(false, async |mut connection| call.invoke_async::<Value>(&mut connection).await).await;
         }
     }
 

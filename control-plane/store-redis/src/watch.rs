@@ -48,7 +48,8 @@ async fn follow(
     loop {
         let mut wait = redis::cmd("XREAD");
         wait.arg("COUNT").arg(1000).arg("BLOCK").arg(BLOCK_MILLIS).arg("STREAMS").arg(&log).arg(&last);
-        let answer = tokio::time::timeout(timeout, wait.query_async::<Value>(&mut connection)).await.map_err(late)??;
+        let answer =
+            tokio::time::timeout(timeout, wait.query_async::<Value>(&mut connection)).await.map_err(late)??;
         let Some(now) = shared.upgrade() else { return Ok(()) };
         match entries_of_stream(answer).pop() {
             // Numbers of a server that was emptied or failed over may be below the last one: no entry would be seen again.

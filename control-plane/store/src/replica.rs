@@ -90,8 +90,7 @@ pub trait Upstream: Send + Sync + 'static {
 /// # Errors
 /// [`StoreError::Failed`]: the engine does not work here.
 pub fn tables() -> Result<Vec<String>, StoreError> {
-    let failed =
-        |error: rusqlite::Error| StoreError::Failed { path: "memory".into(), detail: error.to_string() };
+    let failed = |error: rusqlite::Error| StoreError::Failed { path: "memory".into(), detail: error.to_string() };
     let mut db = Connection::open_in_memory().map_err(failed)?;
     super::schema::migrate(&mut db).map_err(failed)?;
     Ok(Tables::of(&db).map_err(failed)?.names())

@@ -30,7 +30,8 @@ impl ReplicaFolder {
         let locked = parent.join(format!(".{NAME}{}-{number}", std::process::id()));
         let _ = std::fs::remove_dir_all(&locked);
         DirBuilder::new().mode(0o700).create(&locked).map_err(failed)?;
-        let lock = File::options().create(true).truncate(false).write(true).open(locked.join("lock")).map_err(failed)?;
+        let lock =
+            File::options().create(true).truncate(false).write(true).open(locked.join("lock")).map_err(failed)?;
         lock.try_lock().map_err(|error| failed(error.into()))?;
         std::fs::rename(&locked, &path).map_err(failed)?;
         Ok(ReplicaFolder { path, _lock: lock })

@@ -30,9 +30,8 @@ impl Tables {
             JOIN main.sqlite_master AS m ON m.type = 'table' AND m.name = l.name
             WHERE l.schema = 'main' AND l.name NOT LIKE 'sqlite!_%' ESCAPE '!' AND l.name <> 'schema_version' ORDER BY l.name";
         let mut select = db.prepare(select)?;
-        let named = select.query_map([], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?, row.get::<_, bool>(2)?))
-        })?;
+        let named = select
+            .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?, row.get::<_, bool>(2)?)))?;
         let mut tables = Vec::new();
         for named in named {
             let (name, without_rowid, is_numbered) = named?;
@@ -194,11 +193,8 @@ impl Table {
         }
         let (beside, values) = if self.is_rowid { ("rowid, ", [key, row].concat()) } else { ("", row) };
         let places = vec!["?"; values.len()].join(", ");
-        let write = format!(
-            "INSERT OR REPLACE INTO {} ({beside}{}) VALUES ({places})",
-            self.name,
-            self.columns.join(", ")
-        );
+        let write =
+            format!("INSERT OR REPLACE INTO {} ({beside}{}) VALUES ({places})", self.name, self.columns.join(", "));
         db.prepare_cached(&write)?.execute(params_from_iter(values)).map(|_| ())
     }
 }

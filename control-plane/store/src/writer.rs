@@ -254,7 +254,9 @@ fn commit_replica(
             (Ok(()), Some(position)) => following.moved(position),
             (Ok(()), None) => {}
             // The server has it: the replica reads it from there, as a change of another.
-            (Err(error), Some(_)) => tracing::warn!(%error, "a change that the server has taken is not in the replica yet"),
+            (Err(error), Some(_)) => {
+                tracing::warn!(%error, "a change that the server has taken is not in the replica yet")
+            }
             (Err(error), None) => return Err(explain(error)),
         }
         Ok(all)

@@ -59,5 +59,9 @@ async fn costs_of_one_decision() {
     measure("redis, appendfsync always", &*redis).await;
     measure_many("redis, appendfsync always", redis).await;
     server.ask("CONFIG SET appendfsync everysec");
-    measure_many("redis, appendfsync everysec", std::sync::Arc::new(server.open_at(&format!("{}?prefix=x", server.url())).await.unwrap())).await;
+    measure_many(
+        "redis, appendfsync everysec",
+        std::sync::Arc::new(server.open_at(&format!("{}?prefix=x", server.url())).await.unwrap()),
+    )
+    .await;
 }

@@ -16,9 +16,11 @@ const ROUNDS: u64 = 5;
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_survives_kill_9_of_the_server() {
     let Some(mut server) = RedisServer::start().await else { return };
-    let store: Arc<dyn Store> = Arc::new(server.open_at(&format!("{}?timeout_millis=2000", server.url())).await.unwrap());
+    let store: Arc<dyn Store> =
+        Arc::new(server.open_at(&format!("{}?timeout_millis=2000", server.url())).await.unwrap());
     let acknowledged: Arc<Mutex<BTreeSet<String>>> = Arc::default();
-    let (spent, taken, unknown) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (spent, taken, unknown) =
+        (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let budget = |round: u64| BudgetTake {
         of: Counted { scope: format!("b{round}"), key: 1, slice: 9, first: 1, until_millis: 9, node: "n".into() },
         amount: 1,
@@ -71,8 +73,9 @@ async fn what_was_acknowledged_survives_kill_9_of_the_server() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let fresh = server.open().await;
-        for name in acknowledged.lock().unwrap().iter() {
-            assert_eq!(fresh.puzzle_spend(name, 1).await, Ok(false), "{name} was spent for the second time");
+        let names: Vec<String> = acknowledged.lock().unwrap().iter().cloned().collect();
+        for name in names {
+            assert_eq!(fresh.puzzle_spend(&name, 1).await, Ok(false), "{name} was spent for the second time");
         }
         // What was taken is in the sum; takes without an answer may be in it.
         let sums = fresh.budget_take(budget(round)).await.unwrap().sums;
@@ -137,8 +140,7 @@ async fn a_user_of_an_access_list_needs_the_keys_of_the_prefix_alone() {
     let Some(server) = RedisServer::start().await else { return };
     let commands = "+evalsha +eval +script|load +hmget +hget +hset +hdel +hincrby +hscan +hlen +get +set +del +exists +xadd \
                     +xrange +xrevrange +xread +ping +select +client";
-    let made =
-        server.ask(&format!("ACL SETUSER palisade on >secret ~{{palisade}}:* resetchannels -@all {commands}"));
+    let made = server.ask(&format!("ACL SETUSER palisade on >secret ~{{palisade}}:* resetchannels -@all {commands}"));
     assert!(!made.contains("-ERR"), "{made}");
     let made = server.ask("ACL SETUSER weak on >secret ~{other}:* -@all +hmget +client");
     assert!(!made.contains("-ERR"), "{made}");

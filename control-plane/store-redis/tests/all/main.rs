@@ -13,6 +13,7 @@
 mod conformance;
 mod cost;
 mod failures;
+mod kinds;
 mod migrate;
 mod passes;
 mod server;

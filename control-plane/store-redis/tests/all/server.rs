@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use store::{SqliteStore, StoreError};
 use palisade_store_redis::RedisOptions;
+use store::{SqliteStore, StoreError};
 
 /// A server that ends with the test.
 pub(crate) struct RedisServer {
@@ -40,7 +40,7 @@ impl RedisServer {
             return None;
         }
         for _ in 0..10 {
-            let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let port = free_port();
             let mut server = RedisServer {
                 process: None,
                 program: program.clone(),
@@ -56,16 +56,22 @@ impl RedisServer {
         panic!("Redis does not start");
     }
 
-    /// Starts it, or starts it again with what it has on its disk; false where it ends at once.
-    pub(crate) async fn begin(&mut self) -> bool {
+    /// The program, without arguments.
+    pub(crate) fn command(&self) -> Command {
         let log = File::options().create(true).append(true).open(self.folder.path().join("log")).unwrap();
         let mut command = Command::new(&self.program);
         let libraries = self.program.parent().and_then(Path::parent).unwrap().join("lib");
         command.env("LD_LIBRARY_PATH", libraries);
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        command
+    }
+
+    /// Starts it, or starts it again with what it has on its disk; false where it ends at once.
+    pub(crate) async fn begin(&mut self) -> bool {
+        let mut command = self.command();
         command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
         command.args(["--appendonly", "yes", "--appendfsync", "always", "--dir"]).arg(self.folder.path());
         command.args(&self.arguments);
-        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.process = Some(command.spawn().unwrap());
         for _ in 0..1000 {
             if let Ok(Some(_)) = self.process.as_mut().unwrap().try_wait() {
@@ -125,4 +131,9 @@ impl RedisServer {
     pub(crate) async fn open_at(&self, url: &str) -> Result<SqliteStore, StoreError> {
         palisade_store_redis::open(RedisOptions::parse(url).unwrap(), &self.folder.path().join("replicas")).await
     }
+}
+
+/// A port that nothing listens on at this moment.
+pub(crate) fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

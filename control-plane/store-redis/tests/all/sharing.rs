@@ -41,8 +41,12 @@ async fn a_prefix_separates_stores_of_one_server() {
     assert_eq!(other.entity_put("c", "a", "2".into(), 0).await, Ok(1));
     assert_eq!(one.entities().await.unwrap().rows[0].body, "1");
     let keys = server.ask("KEYS *");
-    let named = keys.lines().filter(|line| line.contains(':') && !line.starts_with(['$', '*', '+'])).collect::<Vec<_>>();
-    assert!(!named.is_empty() && named.iter().all(|key| key.starts_with("{palisade}:") || key.starts_with("{other}:")), "{keys}");
+    let named =
+        keys.lines().filter(|line| line.contains(':') && !line.starts_with(['$', '*', '+'])).collect::<Vec<_>>();
+    assert!(
+        !named.is_empty() && named.iter().all(|key| key.starts_with("{palisade}:") || key.starts_with("{other}:")),
+        "{keys}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

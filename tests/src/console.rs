@@ -33,6 +33,7 @@ impl Console {
         let mut add = Command::new(parts::palisade())
             .args(["operator", "add", "alice", "--email", "alice@example.com", "--data"])
             .arg(control.data())
+            .args(control.shared_store())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
@@ -46,6 +47,12 @@ impl Console {
         let cookie = answer.header("set-cookie").expect("a cookie");
         let csrf = answer.json()["csrf_token"].as_str().expect("a token").to_owned();
         Self { rest, cookie: cookie.split(';').next().unwrap_or_default().to_owned(), csrf }
+    }
+
+    /// The same session at another control plane, which shares the store.
+    #[must_use]
+    pub fn at(&self, control: &ControlPlane) -> Self {
+        Self { rest: control.rest(), cookie: self.cookie.clone(), csrf: self.csrf.clone() }
     }
 
     /// What a call of `security/PATH` that changes something is answered with.

@@ -105,6 +105,30 @@ impl ControlPlane {
         })
     }
 
+    /// Starts another one on the same shared store, with the first one's admin key.
+    ///
+    /// # Panics
+    ///
+    /// When it does not come up; with its log.
+    #[must_use]
+    pub fn start_beside(other: &Self) -> Self {
+        let folder = tempfile::Builder::new().prefix("palisade-control-").tempdir().expect("a temporary folder");
+        let key = "admin-key.json";
+        std::fs::copy(other.data.join(key), folder.path().join(key)).expect("the key is copied");
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let control = Self::start_in(folder.path(), any, any, &other.arguments);
+        let mut control = control.unwrap_or_else(|why| panic!("{why}"));
+        control._folder = Some(folder);
+        control
+    }
+
+    /// The arguments that name its shared store; none where it has a store of its own.
+    #[must_use]
+    pub fn shared_store(&self) -> Vec<String> {
+        let named = self.arguments.iter().position(|argument| argument == "--store");
+        named.map(|at| self.arguments.iter().skip(at).take(2).cloned().collect()).unwrap_or_default()
+    }
+
     /// Kills it (SIGKILL). Its store stays.
     pub fn kill(&mut self) {
         self.process.kill();

@@ -18,3 +18,4 @@ pub mod load;
 pub mod parts;
 pub mod ports;
 pub mod process;
+pub mod redis;

@@ -33,6 +33,16 @@ pub fn palisade() -> PathBuf {
     )
 }
 
+/// The folder of Redis, with `bin` and `lib`: `PALISADE_REDIS`, or what `make redis` fetched.
+///
+/// # Panics
+///
+/// When it is missing.
+#[must_use]
+pub fn redis() -> PathBuf {
+    part("PALISADE_REDIS", &[".cache/redis"], "Redis", "make redis")
+}
+
 /// The folder of the .wasm filters: `PALISADE_FILTERS`, or what `make filters` built.
 ///
 /// # Panics

@@ -88,6 +88,14 @@ impl Announcer {
         value
     }
 
+    /// [`Announcer::change`] with several messages.
+    pub async fn change_many<T>(&self, work: impl Future<Output = (T, Vec<Down>)>) -> T {
+        let _in_order = self.inner.order.lock().await;
+        let (value, downs) = work.await;
+        downs.into_iter().for_each(|down| self.tell(down));
+        value
+    }
+
     fn tell(&self, down: Down) {
         if down == Down::default() {
             return;

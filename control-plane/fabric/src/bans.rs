@@ -241,30 +241,33 @@ impl Bans {
     pub async fn subscribe(&self) -> Result<(broadcast::Receiver<Arc<Down>>, Down), StoreError> {
         let changes = self.announcer.subscribe();
         let now = (self.clock)();
-        let live = Down { allowed: self.allowed(now).await?, bans: self.list(now).await?, ..Down::default() };
+        let store = self.store.as_ref();
+        let live = Down { allowed: allowed(store, now).await?, bans: list(store, now).await?, ..Down::default() };
         self.announcer.loaded();
         Ok((changes, live))
     }
+}
 
-    async fn list(&self, now: u64) -> Result<Vec<BanChange>, StoreError> {
-        let lifted = self.store.lifted(true).await?.into_iter().map(lift_of);
-        let live = self.store.bans_standing(now).await?.into_iter();
-        let live = live.map(|ban| BanChange {
-            key: ban.key,
-            until_millis: ban.until,
-            reason: ban.reason,
-            hand_until_millis: ban.hand_until,
-            ..BanChange::default()
-        });
-        Ok(lifted.chain(live).collect())
-    }
+/// Every ban in force, and with an end of 0 those that were lifted and that a node may hold all the same.
+pub(crate) async fn list(store: &dyn Store, now: u64) -> Result<Vec<BanChange>, StoreError> {
+    let lifted = store.lifted(true).await?.into_iter().map(lift_of);
+    let live = store.bans_standing(now).await?.into_iter();
+    let live = live.map(|ban| BanChange {
+        key: ban.key,
+        until_millis: ban.until,
+        reason: ban.reason,
+        hand_until_millis: ban.hand_until,
+        ..BanChange::default()
+    });
+    Ok(lifted.chain(live).collect())
+}
 
-    async fn allowed(&self, now: u64) -> Result<Vec<AllowChange>, StoreError> {
-        let removed = self.store.lifted(false).await?.into_iter();
-        let live = self.store.allowlist(now).await?;
-        let removed = removed.map(|key| AllowChange { key, until_millis: 0 });
-        Ok(removed.chain(live.iter().map(allow_of)).collect())
-    }
+/// The same of the allowlist.
+pub(crate) async fn allowed(store: &dyn Store, now: u64) -> Result<Vec<AllowChange>, StoreError> {
+    let removed = store.lifted(false).await?.into_iter();
+    let live = store.allowlist(now).await?;
+    let removed = removed.map(|key| AllowChange { key, until_millis: 0 });
+    Ok(removed.chain(live.iter().map(allow_of)).collect())
 }
 
 impl fmt::Debug for Bans {

@@ -9,6 +9,7 @@ mod bans;
 pub mod challenges;
 mod charging;
 mod ledger;
+mod others;
 mod rules;
 
 use std::fmt;

@@ -105,6 +105,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     fabric.load().await?;
     tokio::spawn(fabric.clone().keep_ledger());
     tokio::spawn(fabric.clone().sweep());
+    tokio::spawn(fabric.clone().follow_others());
     let limits = Limits::default();
     let alerts = start_alerts(&parts, &events);
     // Not before the ledger and the alerts listen: gateways that were waiting for this start report at once.

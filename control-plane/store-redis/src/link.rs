@@ -19,6 +19,8 @@ use crate::options::{Kind, RedisOptions};
 /// How long no connection is tried after one has failed: the first time, and at most.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
+/// How much longer an answer may take for each MiB of a change.
+const PER_MEBIBYTE: Duration = Duration::from_millis(200);
 /// How many nodes of a cluster are asked, one after the other, where the keys are.
 const MAX_REDIRECTS: usize = 5;
 
@@ -45,14 +47,17 @@ impl Link {
         Link { server: options.to_string().into(), head, options, state: Mutex::default() }
     }
 
-    /// Makes a call on the shared connection. `is_change` says how an answer that does not come is reported.
+    /// Makes a call on the shared connection. `change`: it makes a change of so many bytes, which takes longer where they are many, and
+    /// whose outcome is unknown where no answer comes.
     pub(crate) async fn call<F: Future<Output = Result<Value, RedisError>>>(
         &self,
-        is_change: bool,
+        change: Option<usize>,
         command: impl FnOnce(MultiplexedConnection) -> F,
     ) -> Result<Value, StoreError> {
         let (connection, number) = self.connection().await?;
-        let (error, is_lost) = match tokio::time::timeout(self.options.timeout, command(connection)).await {
+        let mebibytes = u32::try_from(change.unwrap_or(0) >> 20).unwrap_or(u32::MAX);
+        let (is_change, limit) = (change.is_some(), self.options.timeout + PER_MEBIBYTE * mebibytes);
+        let (error, is_lost) = match tokio::time::timeout(limit, command(connection)).await {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(error)) => (explain(&self.server, &error, is_change), is_lost(&error)),
             Err(_) => (timed_out(&self.server, is_change), true),

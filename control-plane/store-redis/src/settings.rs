@@ -16,7 +16,7 @@ pub(crate) async fn look(link: &Link) {
     for (name, wanted, otherwise) in WANTED {
         let mut command = redis::cmd("CONFIG");
         command.arg("GET").arg(name);
-        let answer = link.call(false, async |mut connection| command.query_async::<Value>(&mut connection).await).await;
+        let answer = link.call(None, async |mut connection| command.query_async::<Value>(&mut connection).await).await;
         let found =
             answer.ok().and_then(|answer| Vec::<String>::from_redis_value(answer).ok()).and_then(|mut pair| pair.pop());
         match found {

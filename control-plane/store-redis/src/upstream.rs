@@ -126,7 +126,7 @@ impl RedisUpstream {
         call.key(&keys.head).key(&keys.lease).key(&keys.turn).key(&keys.log).key(&keys.tables);
         call.arg(&self.name).arg(lease).arg(at.version).arg(&at.token).arg(MAX_BEHIND);
         let link = &self.shared.link;
-        let answer = link.call(false, async |mut connection| call.invoke_async::<Value>(&mut connection).await);
+        let answer = link.call(None, async |mut connection| call.invoke_async::<Value>(&mut connection).await);
         answers::begun(&link.server, self.handle.block_on(answer)?)
     }
 
@@ -134,7 +134,7 @@ impl RedisUpstream {
         let mut command = redis::cmd("HSCAN");
         command.arg(table).arg(cursor).arg("COUNT").arg(count);
         let link = &self.shared.link;
-        let answer = link.call(false, async |mut connection| command.query_async::<Value>(&mut connection).await);
+        let answer = link.call(None, async |mut connection| command.query_async::<Value>(&mut connection).await);
         answers::scanned(&link.server, self.handle.block_on(answer)?)
     }
 
@@ -145,7 +145,7 @@ impl RedisUpstream {
             call.arg(name);
             // A lease ends by itself as well.
             let _ =
-                shared.link.call(false, async |mut connection| call.invoke_async::<Value>(&mut connection).await).await;
+                shared.link.call(None, async |mut connection| call.invoke_async::<Value>(&mut connection).await).await;
         }
     }
 
@@ -159,7 +159,7 @@ async fn position(shared: &Shared) -> Result<Position, StoreError> {
     let mut command = redis::cmd("HMGET");
     command.arg(&shared.keys.head).arg("version").arg("token").arg("schema");
     let link = &shared.link;
-    let answer = link.call(false, async |mut connection| command.query_async::<Value>(&mut connection).await).await?;
+    let answer = link.call(None, async |mut connection| command.query_async::<Value>(&mut connection).await).await?;
     answers::position(&link.server, answer)
 }
 
@@ -203,14 +203,17 @@ impl Upstream for RedisUpstream {
         call.key(&keys.head).key(&keys.lease).key(&keys.turn).key(&keys.log).key(&keys.tables);
         call.arg(&self.name).arg(at.version).arg(&at.token).arg(&token).arg(KEEP_MILLIS);
         call.arg(store::replica::schema_version()).arg(LOG_ENTRIES).arg(LOG_KEYS);
-        call.arg(pack::changes(keys.tables.len(), changes));
+        let rows = pack::changes(keys.tables.len(), changes);
+        let bytes = rows.len();
+        call.arg(rows);
         let link = &self.shared.link;
         *self.held() = None;
         let attempt = || {
             let since = Stopwatch::start();
             // Its notice may come before its answer does.
             let before = self.shared.published.swap(at.version + 1, Ordering::SeqCst);
-            let answer = link.call(true, async |mut connection| call.invoke_async::<Value>(&mut connection).await);
+            let answer =
+                link.call(Some(bytes), async |mut connection| call.invoke_async::<Value>(&mut connection).await);
             let answer = self.handle.block_on(answer).and_then(|answer| answers::published(&link.server, answer));
             if !matches!(answer, Ok(Published::Taken { .. })) {
                 self.shared.published.store(before, Ordering::SeqCst);

@@ -93,11 +93,11 @@ pub trait FabricStore: Send + Sync + 'static {
     /// The ban in force on an identity at `now`.
     fn ban(&self, key: &str, now: u64) -> Pending<'_, Option<Ban>>;
 
-    /// The bans in force at `now` without their evidence, in no order.
+    /// The bans in force at `now` without their evidence, in no order. Of a shared store that cannot be reached, those that were known last.
     fn bans_standing(&self, now: u64) -> Pending<'_, Vec<Standing>>;
 
     /// The keys of bans (`true`) or entries of the allowlist (`false`) that were taken back, and of which a gateway may not
-    /// know yet.
+    /// know yet. Of a shared store that cannot be reached, those that were known last.
     fn lifted(&self, bans: bool) -> Pending<'_, Vec<String>>;
 
     /// Puts an identity on the allowlist, or replaces its entry, and forgets it and `charged` in the ledger: the network by
@@ -114,7 +114,7 @@ pub trait FabricStore: Send + Sync + 'static {
     /// Takes an identity off the allowlist; false where it was not on it.
     fn disallow(&self, key: &str, now: u64, note: Note<bool>) -> Pending<'_, bool>;
 
-    /// The entries of the allowlist that hold at `now`, by key.
+    /// The entries of the allowlist that hold at `now`, by key. Of a shared store that cannot be reached, those that were known last.
     fn allowlist(&self, now: u64) -> Pending<'_, Vec<Allowance>>;
 
     /// Charges identities, in this order, and bans each whose total within the window reaches the threshold. Its total is

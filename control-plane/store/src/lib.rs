@@ -11,6 +11,7 @@ mod ban_pages;
 mod ban_rows;
 mod bans;
 pub mod counts;
+mod elsewhere;
 mod entities;
 mod error;
 pub mod fabric;
@@ -36,7 +37,9 @@ mod sqlite_feeds;
 mod sqlite_inventory;
 mod writer;
 
-use tokio::sync::watch;
+use std::sync::Arc;
+
+use tokio::sync::{broadcast, watch};
 
 use accounts::{AdminKey, Scope};
 use accounts::{Operator, Session};
@@ -44,6 +47,7 @@ use accounts::{Operator, Session};
 pub use alerts::AlertStore;
 pub use backup::{Restored, backup, restore};
 pub use counts::CountStore;
+pub use elsewhere::Elsewhere;
 pub use error::StoreError;
 pub use fabric::FabricStore;
 pub use feeds::FeedStore;
@@ -78,6 +82,10 @@ pub trait Store: AlertStore + CountStore + FabricStore + FeedStore + InventorySt
     /// Announces the global revision after each committed change of an entity. Bans, keys and documents do not count:
     /// they are no part of a snapshot.
     fn changes(&self) -> watch::Receiver<u64>;
+
+    /// Announces what other control planes change of bans and of the allowlist, soon after they did. Nothing, where no other one
+    /// shares the store. What this one changes is not announced, nor what ends by itself or gives way to another ban.
+    fn elsewhere(&self) -> broadcast::Receiver<Arc<Elsewhere>>;
 
     /// Adds an admin key, or replaces the one with the same id.
     fn admin_key_put(&self, key: AdminKey) -> Pending<'_, ()>;

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, TransactionBehavior};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
+use super::elsewhere::{self, Elsewhere};
 use super::replica_rows::{self as rows, Tables};
 use super::{Pending, StoreError, entities};
 
@@ -108,6 +109,7 @@ pub(super) struct Following {
     tables: Tables,
     position: Mutex<Position>,
     revisions: watch::Sender<u64>,
+    elsewhere: broadcast::Sender<Arc<Elsewhere>>,
     /// A look at the server is queued already.
     pub(super) nudged: AtomicBool,
     explain: Box<dyn Fn(rusqlite::Error) -> StoreError + Send + Sync>,
@@ -127,11 +129,17 @@ impl Following {
             tables,
             position: Mutex::default(),
             revisions,
+            elsewhere: elsewhere::channel(),
             nudged: AtomicBool::new(false),
             explain: Box::new(explain),
         };
         following.reload(db)?;
         Ok(following)
+    }
+
+    /// What others change from now on.
+    pub(super) fn elsewhere(&self) -> broadcast::Receiver<Arc<Elsewhere>> {
+        self.elsewhere.subscribe()
     }
 
     pub(super) fn upstream(&self) -> &Arc<dyn Upstream> {
@@ -159,9 +167,11 @@ impl Following {
                     let transaction =
                         db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&self.explain)?;
                     self.tables.apply(&transaction, &changes).map_err(&self.explain)?;
+                    let elsewhere = self.tables.elsewhere(&changes).map_err(&self.explain)?;
                     rows::forget_changed(&transaction).map_err(&self.explain)?;
                     transaction.commit().map_err(&self.explain)?;
                     self.moved(position);
+                    let _no_listener = elsewhere.map(|changed| self.elsewhere.send(Arc::new(changed)));
                     return self.announce(db);
                 }
                 Behind::Reload => {
@@ -202,6 +212,7 @@ impl Following {
             );
         }
         self.moved(position);
+        let _no_listener = self.elsewhere.send(Arc::new(Elsewhere::Anything));
         self.announce(db)
     }
 
@@ -226,4 +237,84 @@ impl Following {
 
 fn too_fast() -> rusqlite::Error {
     rusqlite::Error::InvalidParameterName("the server moves on faster than it can be read".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{SqliteStore, Store as _};
+
+    type Notice = Box<dyn Fn() + Send + Sync>;
+
+    /// A server that is asked for what a replica lacks and fails the first time, while the next notice comes.
+    #[derive(Default)]
+    struct Failing {
+        notice: Mutex<Option<Arc<Notice>>>,
+        asked: Mutex<Option<mpsc::Sender<()>>>,
+        failed: AtomicBool,
+    }
+
+    impl Failing {
+        fn notice(&self) -> Arc<Notice> {
+            Arc::clone(self.notice.lock().unwrap().as_ref().unwrap())
+        }
+    }
+
+    impl Upstream for Failing {
+        fn position(&self) -> Pending<'_, Position> {
+            Box::pin(async { Ok(Position::default()) })
+        }
+
+        fn follow(&self, _at: &Position) -> Result<Behind, StoreError> {
+            if self.failed.swap(true, Ordering::SeqCst) {
+                self.asked.lock().unwrap().as_ref().unwrap().send(()).unwrap();
+                return Ok(Behind::Current);
+            }
+            self.notice()();
+            self.asked.lock().unwrap().as_ref().unwrap().send(()).unwrap();
+            Err(StoreError::ServerBusy { server: "s".to_owned() })
+        }
+
+        fn begin(&self, _at: &Position) -> Result<Behind, StoreError> {
+            Ok(Behind::Current)
+        }
+
+        fn publish(&self, _at: &Position, _changes: &[RowChange]) -> Result<Position, StoreError> {
+            Err(StoreError::Closed)
+        }
+
+        fn release(&self) {}
+
+        fn load(&self, _take: TakeRows<'_>) -> Result<Option<Position>, StoreError> {
+            Ok(Some(Position::default()))
+        }
+
+        fn watch(&self, moved: Notice) {
+            *self.notice.lock().unwrap() = Some(Arc::new(moved));
+        }
+
+        fn close(&self) {}
+    }
+
+    #[tokio::test]
+    async fn a_notice_that_comes_while_the_server_fails_does_not_silence_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (tell, told) = mpsc::channel();
+        let server = Arc::new(Failing::default());
+        *server.asked.lock().unwrap() = Some(tell);
+        let store = SqliteStore::follow(Arc::clone(&server) as Arc<dyn Upstream>, folder.path()).unwrap();
+        server.notice()();
+        told.recv_timeout(Duration::from_secs(60)).unwrap();
+        // The writer may not have taken note of the failure yet; notices go on, as those of a server do.
+        let mut notices = 0;
+        while told.recv_timeout(Duration::from_millis(20)).is_err() {
+            server.notice()();
+            notices += 1;
+            assert!(notices < 500, "no notice is heard any more");
+        }
+        store.close().await.unwrap();
+    }
 }

@@ -1,8 +1,11 @@
 //! Rows of any table as bytes: which ones a transaction has changed, and how changes of others are applied.
 
+use std::collections::BTreeSet;
+
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
+use super::elsewhere::Elsewhere;
 use super::replica::RowChange;
 
 /// The most columns of a key.
@@ -103,6 +106,32 @@ impl Tables {
             self.table(change.table)?.write(db, decode(&change.key)?, decode(row)?)?;
         }
         Ok(())
+    }
+
+    /// What rows of others say of bans and of the allowlist; `None` where they say nothing of them. Rows that are gone say nothing:
+    /// what was lifted has a row that says so.
+    pub(super) fn elsewhere(&self, changes: &[RowChange]) -> rusqlite::Result<Option<Elsewhere>> {
+        let (mut bans, mut allowed) = (BTreeSet::new(), BTreeSet::new());
+        for change in changes {
+            let table = self.table(change.table)?;
+            let Some(row) = change.row.as_ref().filter(|_| ["ban", "allowed", "lifted"].contains(&table.name.as_str()))
+            else {
+                continue;
+            };
+            let row = decode(row)?;
+            let column = |name: &str| row.get(table.columns.iter().position(|column| column == name)?);
+            let Some(Value::Text(key)) = column("ref_key") else { continue };
+            let is_of_ban = match table.name.as_str() {
+                "lifted" => column("of_ban") == Some(&Value::Integer(1)),
+                name => name == "ban",
+            };
+            if is_of_ban {
+                bans.insert(key.clone())
+            } else {
+                allowed.insert(key.clone())
+            };
+        }
+        Ok((!bans.is_empty() || !allowed.is_empty()).then_some(Elsewhere::Keys { bans, allowed }))
     }
 
     /// Every row.
@@ -320,6 +349,28 @@ mod tests {
         there.execute_batch("INSERT INTO outbox (event) VALUES ('3')").unwrap();
         let number: u64 = there.query_row("SELECT number FROM outbox", [], |row| row.get(0)).unwrap();
         assert_eq!(number, 3);
+    }
+
+    #[test]
+    fn bans_and_the_allowlist_of_others_are_named_and_what_gives_way_is_not() {
+        let (db, tables) = database();
+        let said = |statement: &str| {
+            db.execute_batch(statement).unwrap();
+            let found = tables.elsewhere(&tables.changed(&db).unwrap()).unwrap();
+            forget_changed(&db).unwrap();
+            found
+        };
+        let keys = |bans: &[&str], allowed: &[&str]| {
+            let set = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
+            Some(Elsewhere::Keys { bans: set(bans), allowed: set(allowed) })
+        };
+        let ban = "INSERT INTO ban (ref_key, json, until_millis, place) VALUES ('ip:1', '{}', 5, NULL)";
+        assert_eq!(said(ban), keys(&["ip:1"], &[]));
+        assert_eq!(said("UPDATE ban SET until_millis = 6"), keys(&["ip:1"], &[]));
+        assert_eq!(said("DELETE FROM ban; INSERT INTO lifted VALUES (1, 'ip:1', 1, 9)"), keys(&["ip:1"], &[]));
+        assert_eq!(said(&format!("{ban}; INSERT INTO lifted VALUES (0, 'ip:2', 1, 9)")), keys(&["ip:1"], &["ip:2"]));
+        assert_eq!(said("DELETE FROM ban"), None);
+        assert_eq!(said("INSERT INTO entity VALUES ('ban', 'ip:1', 1, '')"), None);
     }
 
     #[test]

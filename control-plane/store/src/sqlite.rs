@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, params};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use super::access::{self, SELECT_KEY, admin_key};
+use super::elsewhere::{self, Elsewhere};
 use super::file::{self, FILE, connect, create, explain, lock, verify};
 use super::replica::{Following, Upstream};
 use super::replica_files::ReplicaFolder;
@@ -38,6 +39,8 @@ pub struct SqliteStore {
     lock: Mutex<Option<File>>,
     revisions: watch::Receiver<u64>,
     faults: Arc<Mutex<StoreFaults>>,
+    /// Announces nothing: no other control plane shares the file.
+    alone: broadcast::Sender<Arc<Elsewhere>>,
     /// Where the file is a replica: of what.
     following: Option<Arc<Following>>,
     /// The folder of a replica, until the store is closed.
@@ -78,6 +81,7 @@ impl SqliteStore {
             lock: Mutex::new(lock),
             revisions,
             faults,
+            alone: elsewhere::channel(),
             following: None,
             folder: Arc::default(),
             path,
@@ -122,6 +126,7 @@ impl SqliteStore {
             lock: Mutex::default(),
             revisions,
             faults,
+            alone: elsewhere::channel(),
             following: Some(following),
             folder: Arc::new(Mutex::new(Some(folder))),
             path,
@@ -153,10 +158,33 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        if let Err(error) = self.catch_up().await {
+        let current = self.catch_up().await;
+        if let Err(error) = &current {
             self.faults.lock().unwrap_or_else(PoisonError::into_inner).reads = Some(error.clone());
-            return Err(error);
         }
+        current?;
+        self.read_here(work).await
+    }
+
+    /// [`SqliteStore::read`] of what gateways are told: of a server that cannot be reached what the replica has of it, which is better than
+    /// nothing. What it lacks is announced when the server is back.
+    pub(super) async fn read_known<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let current = self.catch_up().await;
+        let result = self.read_here(work).await;
+        if let Err(error) = current {
+            tracing::warn!(%error, "gateways are told what was known last of bans and of the allowlist");
+            self.faults.lock().unwrap_or_else(PoisonError::into_inner).reads = Some(error);
+        }
+        result
+    }
+
+    async fn read_here<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let (reader, path) = (Arc::clone(&self.reader), self.path.clone());
         let task =
             tokio::task::spawn_blocking(move || match reader.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
@@ -336,6 +364,13 @@ impl Store for SqliteStore {
 
     fn faults(&self) -> StoreFaults {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn elsewhere(&self) -> broadcast::Receiver<Arc<Elsewhere>> {
+        match &self.following {
+            Some(following) => following.elsewhere(),
+            None => self.alone.subscribe(),
+        }
     }
 
     fn is_dedicated(&self) -> bool {

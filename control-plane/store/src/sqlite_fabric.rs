@@ -76,11 +76,11 @@ impl FabricStore for SqliteStore {
     }
 
     fn bans_standing(&self, now: u64) -> Pending<'_, Vec<Standing>> {
-        Box::pin(self.read(move |db| bans::standing(db, now)))
+        Box::pin(self.read_known(move |db| bans::standing(db, now)))
     }
 
     fn lifted(&self, bans: bool) -> Pending<'_, Vec<String>> {
-        Box::pin(self.read(move |db| bans::lifted(db, bans)))
+        Box::pin(self.read_known(move |db| bans::lifted(db, bans)))
     }
 
     fn allow(
@@ -100,7 +100,7 @@ impl FabricStore for SqliteStore {
     }
 
     fn allowlist(&self, now: u64) -> Pending<'_, Vec<Allowance>> {
-        Box::pin(self.read(move |db| bans::allowlist(db, now)))
+        Box::pin(self.read_known(move |db| bans::allowlist(db, now)))
     }
 
     fn ledger_charge(

@@ -1,6 +1,7 @@
 //! The one thread that writes. Writes that arrive while a commit waits for the disk share the next commit, so that a
 //! burst of bans costs a few syncs and not one each.
 
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -176,9 +177,11 @@ fn run(
             Some(following) => commit_replica(&mut db, &mut group, following, explain),
         };
         metrics::histogram!("palisade_store_commit_seconds").record(watch.seconds());
-        if following.is_some() && outcome.is_err() {
+        if let (Some(following), Err(_)) = (following, &outcome) {
             // What waits behind them would wait for the same server, one timeout after the other.
             group.extend(queue.try_iter());
+            // A notice may be among them: the next one must not be taken for queued already.
+            following.nudged.store(false, Ordering::SeqCst);
         }
         let count = u32::try_from(group.len()).unwrap_or(u32::MAX);
         metrics::gauge!("palisade_store_queued_writes").decrement(count);

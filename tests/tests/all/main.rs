@@ -24,6 +24,7 @@ mod e2e_policy;
 mod e2e_protection;
 mod e2e_resilience;
 mod e2e_rewrite;
+mod e2e_shared_store;
 mod e2e_signals;
 mod e2e_tuning;
 mod examples;

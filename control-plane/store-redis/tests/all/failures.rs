@@ -73,9 +73,9 @@ async fn what_was_acknowledged_survives_kill_9_of_the_server() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let fresh = server.open().await;
-        let names: Vec<String> = acknowledged.lock().unwrap().iter().cloned().collect();
-        for name in names {
-            assert_eq!(fresh.puzzle_spend(&name, 1).await, Ok(false), "{name} was spent for the second time");
+        let names = acknowledged.lock().unwrap().clone();
+        for name in &names {
+            assert_eq!(fresh.puzzle_spend(name, 1).await, Ok(false), "{name} was spent for the second time");
         }
         // What was taken is in the sum; takes without an answer may be in it.
         let sums = fresh.budget_take(budget(round)).await.unwrap().sums;

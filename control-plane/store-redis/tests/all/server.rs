@@ -125,7 +125,8 @@ impl RedisServer {
 
     /// A control plane's store, with its replica in the server's folder.
     pub(crate) async fn open(&self) -> SqliteStore {
-        self.open_at(&self.url()).await.unwrap()
+        // No test of these depends on how fast the machine is.
+        self.open_at(&format!("{}?timeout_millis=60000", self.url())).await.unwrap()
     }
 
     pub(crate) async fn open_at(&self, url: &str) -> Result<SqliteStore, StoreError> {

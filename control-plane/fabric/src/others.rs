@@ -1,0 +1,111 @@
+//! What other control planes change in a shared store, on its way to the gateways of this one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use snapshot::{AllowChange, BanChange, Down};
+use store::{Elsewhere, Store, StoreError};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+use crate::Fabric;
+use crate::bans::{allow_of, allowed, change_of, lift_of, list};
+
+/// How long to wait before what could not be read is read again.
+const RETRY: Duration = Duration::from_millis(200);
+/// The changes of one message.
+const MESSAGE: usize = 1000;
+
+impl Fabric {
+    /// Tells gateways what other control planes change of bans and of the allowlist, until the store is closed. For a task of its own.
+    pub async fn follow_others(self) {
+        let mut elsewhere = self.inner.store.elsewhere();
+        loop {
+            let mut changed = match elsewhere.recv().await {
+                Ok(changed) => (*changed).clone(),
+                Err(RecvError::Lagged(_)) => Elsewhere::Anything,
+                Err(RecvError::Closed) => return,
+            };
+            loop {
+                match elsewhere.try_recv() {
+                    Ok(more) => changed = both(changed, &more),
+                    Err(TryRecvError::Lagged(_)) => changed = Elsewhere::Anything,
+                    Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+                }
+            }
+            while let Err(error) = self.tell_of_others(&changed).await {
+                if error == StoreError::Closed {
+                    return;
+                }
+                tracing::warn!(%error, "what another control plane has changed of bans cannot be read yet");
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+
+    /// Reads what was changed and tells it, in the order of the record: nothing that this control plane changes meanwhile is told before it.
+    async fn tell_of_others(&self, changed: &Elsewhere) -> Result<(), StoreError> {
+        let (store, announcer) = (&self.inner.store, self.announcer().clone());
+        let read = async {
+            let result = changes(store, changed, self.now()).await;
+            let (result, downs) = match result {
+                Ok(downs) => (Ok(()), downs),
+                Err(error) => (Err(error), Vec::new()),
+            };
+            (result, downs)
+        };
+        announcer.change_many(read).await
+    }
+}
+
+/// Both of them.
+fn both(one: Elsewhere, other: &Elsewhere) -> Elsewhere {
+    match (one, other) {
+        (Elsewhere::Keys { mut bans, mut allowed }, Elsewhere::Keys { bans: more_bans, allowed: more_allowed }) => {
+            bans.extend(more_bans.iter().cloned());
+            allowed.extend(more_allowed.iter().cloned());
+            Elsewhere::Keys { bans, allowed }
+        }
+        _ => Elsewhere::Anything,
+    }
+}
+
+/// As gateways are told.
+async fn changes(store: &Arc<dyn Store>, changed: &Elsewhere, now: u64) -> Result<Vec<Down>, StoreError> {
+    let (bans, allows) = match changed {
+        Elsewhere::Anything => (list(store.as_ref(), now).await?, allowed(store.as_ref(), now).await?),
+        Elsewhere::Keys { bans, allowed } => (bans_of(store, bans, now).await?, allowed_of(store, allowed, now).await?),
+    };
+    let mut downs: Vec<Down> = Vec::new();
+    for part in allows.chunks(MESSAGE) {
+        downs.push(Down { allowed: part.to_vec(), ..Down::default() });
+    }
+    for part in bans.chunks(MESSAGE) {
+        downs.push(Down { bans: part.to_vec(), ..Down::default() });
+    }
+    Ok(downs)
+}
+
+async fn bans_of(store: &Arc<dyn Store>, keys: &BTreeSet<String>, now: u64) -> Result<Vec<BanChange>, StoreError> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = store.bans_on(now, keys.iter().cloned().collect()).await?;
+    // Ranges are among them, whatever is asked for.
+    let live: Vec<BanChange> = found.iter().filter(|ban| keys.contains(&ban.key)).map(change_of).collect();
+    let known: BTreeSet<&str> = live.iter().map(|change| change.key.as_str()).collect();
+    let gone: Vec<BanChange> = keys.iter().filter(|key| !known.contains(key.as_str())).cloned().map(lift_of).collect();
+    Ok([gone, live].concat())
+}
+
+async fn allowed_of(store: &Arc<dyn Store>, keys: &BTreeSet<String>, now: u64) -> Result<Vec<AllowChange>, StoreError> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let entries = store.allowlist(now).await?;
+    let live: Vec<AllowChange> = entries.iter().filter(|entry| keys.contains(&entry.key)).map(allow_of).collect();
+    let known: BTreeSet<&str> = live.iter().map(|change| change.key.as_str()).collect();
+    let gone = keys.iter().filter(|key| !known.contains(key.as_str()));
+    let gone = gone.map(|key| AllowChange { key: key.clone(), until_millis: 0 });
+    Ok(gone.chain(live.iter().cloned()).collect())
+}

@@ -82,10 +82,11 @@ impl Announcer {
     /// Records changes and tells every node of them, in the order of the record among all changes: `work` records, and
     /// returns the message to the nodes.
     pub async fn change<T>(&self, work: impl Future<Output = (T, Down)>) -> T {
-        let _in_order = self.inner.order.lock().await;
-        let (value, down) = work.await;
-        self.tell(down);
-        value
+        self.change_many(async {
+            let (value, down) = work.await;
+            (value, vec![down])
+        })
+        .await
     }
 
     /// [`Announcer::change`] with several messages.

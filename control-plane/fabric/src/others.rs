@@ -1,7 +1,6 @@
 //! What other control planes change in a shared store, on its way to the gateways of this one.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use snapshot::{AllowChange, BanChange, Down};
@@ -45,16 +44,13 @@ impl Fabric {
 
     /// Reads what was changed and tells it, in the order of the record: nothing that this control plane changes meanwhile is told before it.
     async fn tell_of_others(&self, changed: &Elsewhere) -> Result<(), StoreError> {
-        let (store, announcer) = (&self.inner.store, self.announcer().clone());
         let read = async {
-            let result = changes(store, changed, self.now()).await;
-            let (result, downs) = match result {
+            match changes(self.store(), changed, self.now()).await {
                 Ok(downs) => (Ok(()), downs),
                 Err(error) => (Err(error), Vec::new()),
-            };
-            (result, downs)
+            }
         };
-        announcer.change_many(read).await
+        self.announcer().change_many(read).await
     }
 }
 
@@ -71,22 +67,17 @@ fn both(one: Elsewhere, other: &Elsewhere) -> Elsewhere {
 }
 
 /// As gateways are told.
-async fn changes(store: &Arc<dyn Store>, changed: &Elsewhere, now: u64) -> Result<Vec<Down>, StoreError> {
+async fn changes(store: &dyn Store, changed: &Elsewhere, now: u64) -> Result<Vec<Down>, StoreError> {
     let (bans, allows) = match changed {
-        Elsewhere::Anything => (list(store.as_ref(), now).await?, allowed(store.as_ref(), now).await?),
+        Elsewhere::Anything => (list(store, now).await?, allowed(store, now).await?),
         Elsewhere::Keys { bans, allowed } => (bans_of(store, bans, now).await?, allowed_of(store, allowed, now).await?),
     };
-    let mut downs: Vec<Down> = Vec::new();
-    for part in allows.chunks(MESSAGE) {
-        downs.push(Down { allowed: part.to_vec(), ..Down::default() });
-    }
-    for part in bans.chunks(MESSAGE) {
-        downs.push(Down { bans: part.to_vec(), ..Down::default() });
-    }
-    Ok(downs)
+    let allows = allows.chunks(MESSAGE).map(|part| Down { allowed: part.to_vec(), ..Down::default() });
+    let bans = bans.chunks(MESSAGE).map(|part| Down { bans: part.to_vec(), ..Down::default() });
+    Ok(allows.chain(bans).collect())
 }
 
-async fn bans_of(store: &Arc<dyn Store>, keys: &BTreeSet<String>, now: u64) -> Result<Vec<BanChange>, StoreError> {
+async fn bans_of(store: &dyn Store, keys: &BTreeSet<String>, now: u64) -> Result<Vec<BanChange>, StoreError> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
@@ -98,7 +89,7 @@ async fn bans_of(store: &Arc<dyn Store>, keys: &BTreeSet<String>, now: u64) -> R
     Ok([gone, live].concat())
 }
 
-async fn allowed_of(store: &Arc<dyn Store>, keys: &BTreeSet<String>, now: u64) -> Result<Vec<AllowChange>, StoreError> {
+async fn allowed_of(store: &dyn Store, keys: &BTreeSet<String>, now: u64) -> Result<Vec<AllowChange>, StoreError> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{broadcast, watch};
 
-use super::elsewhere::{self, Elsewhere};
+use super::elsewhere::Elsewhere;
 use super::replica_rows::{self as rows, Tables};
 use super::{Pending, StoreError, entities};
 
@@ -120,7 +120,7 @@ impl Following {
     pub(super) fn start(
         upstream: Arc<dyn Upstream>,
         db: &mut Connection,
-        revisions: watch::Sender<u64>,
+        (revisions, elsewhere): (watch::Sender<u64>, broadcast::Sender<Arc<Elsewhere>>),
         explain: impl Fn(rusqlite::Error) -> StoreError + Send + Sync + 'static,
     ) -> Result<Following, StoreError> {
         let tables = Tables::of(db).and_then(|tables| tables.watch(db).map(|()| tables)).map_err(&explain)?;
@@ -129,17 +129,12 @@ impl Following {
             tables,
             position: Mutex::default(),
             revisions,
-            elsewhere: elsewhere::channel(),
+            elsewhere,
             nudged: AtomicBool::new(false),
             explain: Box::new(explain),
         };
         following.reload(db)?;
         Ok(following)
-    }
-
-    /// What others change from now on.
-    pub(super) fn elsewhere(&self) -> broadcast::Receiver<Arc<Elsewhere>> {
-        self.elsewhere.subscribe()
     }
 
     pub(super) fn upstream(&self) -> &Arc<dyn Upstream> {

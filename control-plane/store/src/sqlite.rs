@@ -39,8 +39,8 @@ pub struct SqliteStore {
     lock: Mutex<Option<File>>,
     revisions: watch::Receiver<u64>,
     faults: Arc<Mutex<StoreFaults>>,
-    /// Announces nothing: no other control plane shares the file.
-    alone: broadcast::Sender<Arc<Elsewhere>>,
+    /// Announces what others change; nothing where no other one shares the store.
+    elsewhere: broadcast::Sender<Arc<Elsewhere>>,
     /// Where the file is a replica: of what.
     following: Option<Arc<Following>>,
     /// The folder of a replica, until the store is closed.
@@ -81,7 +81,7 @@ impl SqliteStore {
             lock: Mutex::new(lock),
             revisions,
             faults,
-            alone: elsewhere::channel(),
+            elsewhere: elsewhere::channel(),
             following: None,
             folder: Arc::default(),
             path,
@@ -104,7 +104,9 @@ impl SqliteStore {
         db.pragma_update(None, "synchronous", "OFF").map_err(&explain)?;
         db.set_prepared_statement_cache_capacity(256);
         let (announce, revisions) = watch::channel(0);
-        let following = Following::start(upstream, &mut db, announce.clone(), explain.clone())?;
+        let elsewhere = elsewhere::channel();
+        let announcing = (announce.clone(), elsewhere.clone());
+        let following = Following::start(upstream, &mut db, announcing, explain.clone())?;
         let following = Arc::new(following);
         let reader = connect(&path)?;
         reader.pragma_update(None, "query_only", true).map_err(&explain)?;
@@ -126,7 +128,7 @@ impl SqliteStore {
             lock: Mutex::default(),
             revisions,
             faults,
-            alone: elsewhere::channel(),
+            elsewhere,
             following: Some(following),
             folder: Arc::new(Mutex::new(Some(folder))),
             path,
@@ -367,10 +369,7 @@ impl Store for SqliteStore {
     }
 
     fn elsewhere(&self) -> broadcast::Receiver<Arc<Elsewhere>> {
-        match &self.following {
-            Some(following) => following.elsewhere(),
-            None => self.alone.subscribe(),
-        }
+        self.elsewhere.subscribe()
     }
 
     fn is_dedicated(&self) -> bool {

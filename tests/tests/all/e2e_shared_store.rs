@@ -58,9 +58,9 @@ fn what_one_control_plane_decides_holds_at_the_gateway_of_the_other() {
     until(address, allowed, 200, &envoy);
     until(address, Ipv4Addr::new(127, 0, 33, 8), 403, &envoy);
 
-    // Entities, too: a route that is disabled answers no more.
+    // Entities, too.
     one.patch("routes", "demo", &json!({"enabled": false}));
-    wait_for("the route is gone there, too", PATIENCE, || {
+    wait_for("the route is disabled there, too", PATIENCE, || {
         let answer = other.call("GET", &format!("{ENTITIES}/routes/demo"), None).json();
         (answer["enabled"] == false).then_some(())
     })

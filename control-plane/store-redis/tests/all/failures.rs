@@ -121,7 +121,7 @@ async fn a_server_that_hangs_is_an_error_and_no_wait_without_end() {
 async fn a_server_that_is_gone_or_refuses_says_why() {
     let Some(mut server) = RedisServer::start_with(&["--requirepass", "right"]).await else { return };
     let at = |login: &str| format!("redis://{login}127.0.0.1:{}", server.port);
-    for login in ["", ":wrong@", "nobody:right@"] {
+    for login in ["", ":wrong@", "unknown:right@"] {
         let error = server.open_at(&at(login)).await.err().unwrap().to_string();
         assert!(error.contains("password") && !error.contains("wrong@"), "{login}: {error}");
     }

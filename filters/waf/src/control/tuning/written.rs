@@ -148,15 +148,23 @@ impl<'a> Written<'a> {
 /// # Errors
 /// There are not so many; for people.
 pub(super) fn free_numbers(config: &Item<WafConfig>, view: &View<'_>, count: usize) -> Result<Vec<u64>, String> {
-    let free = free_numbers_or_fewer(config, view, count);
-    let full = "all ids from 50000 to 59999 are taken: remove exclusions that are not needed any more";
-    if free.len() == count { Ok(free) } else { Err(full.to_owned()) }
+    free_numbers_up_to(config, view, count, count)
 }
 
-/// [`free_numbers`], as many of them as there are.
-pub(super) fn free_numbers_or_fewer(config: &Item<WafConfig>, view: &View<'_>, count: usize) -> Vec<u64> {
+/// [`free_numbers`], from `least` to `most` of them, as many as there are.
+///
+/// # Errors
+/// There are not so many; for people.
+pub(super) fn free_numbers_up_to(
+    config: &Item<WafConfig>,
+    view: &View<'_>,
+    least: usize,
+    most: usize,
+) -> Result<Vec<u64>, String> {
     let texts = elements(config, view);
-    free_ids(texts.iter().map(|element| element.text.as_str())).take(count).collect()
+    let free: Vec<u64> = free_ids(texts.iter().map(|element| element.text.as_str())).take(most).collect();
+    let full = "all ids from 50000 to 59999 are taken: remove exclusions that are not needed any more";
+    if free.len() >= least { Ok(free) } else { Err(full.to_owned()) }
 }
 
 /// The number of an exclusion: the id of its rule, or else the first that is free.

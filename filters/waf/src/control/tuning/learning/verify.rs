@@ -11,7 +11,7 @@ use super::super::operations::bench;
 use super::super::preview::{Bench, Choice, Preview, Together};
 use super::super::target::Target;
 use super::super::windows::{Entry, Window, entry_key};
-use super::super::written::{free_numbers, free_numbers_or_fewer};
+use super::super::written::{free_numbers, free_numbers_up_to};
 use super::groups::{Groups, group_key};
 use super::trade_offs::TradeOff;
 use super::with;
@@ -231,8 +231,8 @@ pub(in super::super) fn verify_with(
         fingerprint: bench.fingerprint(),
     };
     // Each choice is tried in two ways, and its input as a trade-off; in two more under a condition, as long as there are numbers.
-    let switches = free_numbers(config, view, choices.len().saturating_mul(3))?.len();
-    let switches = free_numbers_or_fewer(config, view, switches.saturating_add(choices.len().saturating_mul(2)));
+    let [least, most] = [3, 5].map(|each: usize| choices.len().saturating_mul(each));
+    let switches = free_numbers_up_to(config, view, least, most)?;
     let trade_offs = run.verify(Together::new(bench, choices, &switches)?, &of_choice, &mut found)?;
     Ok(Verification { all: found.into_iter().flatten().collect(), trade_offs })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use store::alerts::{self, Told};
+use store::alerts::{self, Forgotten, Told};
 
 /// Messages that are remembered, at most; the oldest go first. The store keeps as many.
 const MAX_TOLD: usize = alerts::MAX_TOLD as usize;
@@ -15,16 +15,8 @@ type Key = (String, String);
 pub(super) struct Cooldown {
     told: HashMap<Key, u64>,
     by_age: BTreeSet<(u64, Key)>,
-    /// What the store does not have yet.
-    unkept: Unkept,
-}
-
-/// Changes that the store does not have yet.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Unkept {
-    pub(super) told: Vec<Told>,
-    /// Forgotten before `told` was.
-    pub(super) forgotten: Vec<Key>,
+    /// What was forgotten since the store was told.
+    unkept: Vec<Forgotten>,
 }
 
 impl Cooldown {
@@ -35,8 +27,8 @@ impl Cooldown {
         }
     }
 
-    /// The changes since the last call.
-    pub(super) fn unkept(&mut self) -> Unkept {
+    /// What was forgotten since the last call.
+    pub(super) fn unkept(&mut self) -> Vec<Forgotten> {
         std::mem::take(&mut self.unkept)
     }
 
@@ -51,9 +43,17 @@ impl Cooldown {
             self.by_age.remove(&(at, key.clone()));
             self.told.remove(&key);
         }
-        self.unkept.told.push(Told { rule: rule.to_owned(), subject: subject.to_owned(), at: now });
         self.insert(key, now);
         true
+    }
+
+    /// Another control plane has told of it, at `at`.
+    pub(super) fn told_elsewhere(&mut self, rule: &str, subject: &str, at: u64) {
+        let key = (rule.to_owned(), subject.to_owned());
+        if let Some(here) = self.told.remove(&key) {
+            self.by_age.remove(&(here, key.clone()));
+        }
+        self.insert(key, at);
     }
 
     fn insert(&mut self, key: Key, at: u64) {
@@ -65,12 +65,16 @@ impl Cooldown {
         self.told.insert(key, at);
     }
 
-    /// `rule` may tell of `subject` again.
-    pub(super) fn forget(&mut self, rule: &str, subject: &str) {
+    /// `rule` may tell of `subject` again, at `now`.
+    pub(super) fn forget(&mut self, rule: &str, subject: &str, now: u64) {
+        self.drop(rule, subject);
+        self.unkept.push(Forgotten { rule: rule.to_owned(), subject: subject.to_owned(), at: now });
+    }
+
+    /// A message that was to be told was dropped.
+    pub(super) fn drop(&mut self, rule: &str, subject: &str) {
         let key = (rule.to_owned(), subject.to_owned());
         if let Some(at) = self.told.remove(&key) {
-            self.unkept.told.retain(|told| told.rule != rule || told.subject != subject);
-            self.unkept.forgotten.push(key.clone());
             self.by_age.remove(&(at, key));
         }
     }
@@ -88,7 +92,7 @@ mod tests {
         assert!(!cooldown.pass("r", "a", 1000, 5999));
         assert!(cooldown.pass("r", "a", 1000, 6000));
         assert!(!cooldown.pass("r", "a", 1000, 6999));
-        cooldown.forget("r", "a");
+        cooldown.forget("r", "a", 6999);
         assert!(cooldown.pass("r", "a", 1000, 6999));
         assert!(cooldown.pass("r", "a", 1000, 10), "a clock that was set back");
     }
@@ -105,18 +109,22 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_kept_in_the_order_in_which_they_hold() {
+    fn what_others_have_told_holds_here_and_what_is_forgotten_is_told_to_them() {
         let told = |subject: &str, at| Told { rule: "r".into(), subject: subject.into(), at };
         let mut cooldown = Cooldown::default();
         cooldown.restore(vec![told("a", 10), told("b", 20)]);
-        assert_eq!(cooldown.unkept(), Unkept::default(), "what comes from the store is there");
-        assert!(!cooldown.pass("r", "a", 1000, 500) && !cooldown.pass("r", "b", 1000, 500), "and holds");
-        cooldown.forget("r", "a");
+        assert!(!cooldown.pass("r", "a", 1000, 500) && !cooldown.pass("r", "b", 1000, 500));
+        assert_eq!(cooldown.unkept(), [], "what comes from the store is there");
+        cooldown.forget("r", "a", 500);
         assert!(cooldown.pass("r", "a", 1000, 500) && cooldown.pass("r", "c", 1000, 500));
-        cooldown.forget("r", "c");
-        cooldown.forget("r", "never");
-        let forgotten = ["a", "c"].map(|subject| ("r".to_owned(), subject.to_owned()));
-        assert_eq!(cooldown.unkept(), Unkept { told: vec![told("a", 500)], forgotten: forgotten.to_vec() });
-        assert_eq!(cooldown.unkept(), Unkept::default());
+        // Of one that was dropped the store knows nothing.
+        cooldown.drop("r", "c");
+        assert!(cooldown.pass("r", "c", 1000, 501));
+        assert_eq!(cooldown.unkept(), [Forgotten { rule: "r".into(), subject: "a".into(), at: 500 }]);
+        assert_eq!(cooldown.unkept(), []);
+        // The claim was refused: it holds from when the other one has told.
+        cooldown.told_elsewhere("r", "c", 300);
+        assert!(!cooldown.pass("r", "c", 1000, 1299) && cooldown.pass("r", "c", 1000, 1300));
+        assert_eq!((cooldown.told.len(), cooldown.by_age.len()), (3, 3));
     }
 }

@@ -1,8 +1,8 @@
 //! From a message to its channel: beside everything else, a few times, and not for ever.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::channels::{Rendered, render};
@@ -33,6 +33,8 @@ pub(super) struct Delivery {
     outbound: Outbound,
     clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     lanes: Lanes,
+    /// The messages that are being sent, by id.
+    pending: Mutex<HashMap<String, Message>>,
     /// The rules whose last message was given up.
     failing: Mutex<HashSet<String>>,
     /// Held while the number of waiting messages is counted and shown.
@@ -87,8 +89,10 @@ impl Accepted {
     /// Sends it beside everything else. It leaves the store once it is delivered or given up.
     pub(super) fn send(self) {
         let Accepted { delivery, message, room } = self;
+        delivery.pending_lock().insert(message.id.clone(), message.clone());
         tokio::spawn(async move {
             delivery.bring(&message, &room).await;
+            delivery.pending_lock().remove(&message.id);
             delivery.keeper.settle(message.id).await;
             drop(room);
             delivery.gauge();
@@ -112,6 +116,7 @@ impl Delivery {
             outbound,
             clock,
             lanes: Lanes::new(),
+            pending: Mutex::default(),
             failing: Mutex::default(),
             gauging: Mutex::default(),
         }
@@ -130,6 +135,15 @@ impl Delivery {
                 None
             }
         }
+    }
+
+    /// The messages that are being sent, kept at `now`.
+    pub(super) fn pending(&self, now: u64) -> Vec<Message> {
+        self.pending_lock().values().map(|message| Message { kept_at: now, ..message.clone() }).collect()
+    }
+
+    fn pending_lock(&self) -> MutexGuard<'_, HashMap<String, Message>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until nothing is under way.

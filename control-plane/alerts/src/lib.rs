@@ -16,11 +16,13 @@ mod window;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
 
 use entities::{AlertRule, EntityService, Item};
-use events::EventHub;
+use events::{EventHub, Seen};
 use outbound::Outbound;
 
 use delivery::{Accepted, Delivery};
@@ -35,6 +37,8 @@ pub use delivery::{Delivered, Undelivered};
 const QUEUE: usize = 4096;
 /// So many are looked at with the same rules.
 const BATCH: usize = 256;
+/// How often control planes tell each other of events that rules wait for a burst of.
+const SHARE_EVERY: Duration = Duration::from_secs(1);
 
 /// Alert rules at work. Cheap to clone.
 #[derive(Clone)]
@@ -73,30 +77,92 @@ impl Alerts {
         self.inner.events.watch(sender);
         async move {
             let mut judge = Judge::default();
-            let now = (self.inner.clock)();
-            judge.restore(self.inner.keeper.told(now).await);
-            for message in self.inner.keeper.waiting(now).await {
-                if let Some(accepted) = Delivery::accept(&self.inner.delivery, message) {
-                    accepted.send();
-                }
+            judge.restore(self.inner.keeper.told(self.now()).await);
+            let is_shared = self.inner.keeper.is_shared();
+            // Those of a shared store may be under way at another control plane.
+            if !is_shared {
+                self.take_over().await;
             }
             let mut batch = Vec::with_capacity(BATCH);
-            while seen.recv_many(&mut batch, BATCH).await > 0 {
-                let entities = self.inner.entities.current();
-                let rules: Vec<&Item<AlertRule>> = entities.all::<AlertRule>().filter(|rule| rule.enabled).collect();
-                judge.follow(&rules);
-                let mut accepted: Vec<Accepted> = Vec::new();
-                for seen in batch.drain(..) {
-                    for message in judge.see(&seen, &rules, (self.inner.clock)()) {
-                        let (rule, cools) = (message.rule_id.clone(), message.cools.clone());
-                        match Delivery::accept(&self.inner.delivery, message) {
-                            Some(taken) => accepted.push(taken),
-                            None => judge.dropped(&rule, &cools),
+            let mut shares = tokio::time::interval(SHARE_EVERY);
+            shares.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut keeps = tokio::time::interval(keep::KEEP_EVERY);
+            keeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                tokio::select! {
+                    count = seen.recv_many(&mut batch, BATCH) => {
+                        if count == 0 {
+                            return;
+                        }
+                        let messages = self.judge(&mut judge, &mut batch);
+                        self.send(&mut judge, messages).await;
+                    }
+                    _ = shares.tick(), if is_shared => self.share(&mut judge).await,
+                    _ = keeps.tick(), if is_shared => {
+                        self.inner.keeper.settle_again().await;
+                        self.inner.keeper.keep(self.inner.delivery.pending(self.now()).iter()).await;
+                        if self.inner.keeper.leads() {
+                            self.take_over().await;
                         }
                     }
                 }
-                self.inner.keeper.note(judge.unkept(), accepted.iter().map(Accepted::message)).await;
-                accepted.into_iter().for_each(Accepted::send);
+            }
+        }
+    }
+
+    fn now(&self) -> u64 {
+        (self.inner.clock)()
+    }
+
+    /// Sends what another process has left.
+    async fn take_over(&self) {
+        for message in self.inner.keeper.waiting(self.now()).await {
+            if let Some(accepted) = Delivery::accept(&self.inner.delivery, message) {
+                accepted.send();
+            }
+        }
+    }
+
+    fn judge(&self, judge: &mut Judge, batch: &mut Vec<Seen>) -> Vec<Message> {
+        let entities = self.inner.entities.current();
+        let rules: Vec<&Item<AlertRule>> = entities.all::<AlertRule>().filter(|rule| rule.enabled).collect();
+        judge.follow(&rules);
+        batch.drain(..).flat_map(|seen| judge.see(&seen, &rules, self.now())).collect()
+    }
+
+    /// Tells other control planes of events that rules wait for a burst of, and is told of theirs.
+    async fn share(&self, judge: &mut Judge) {
+        let mut messages = Vec::new();
+        for burst in judge.unshared(self.now()) {
+            let Some(parts) = self.inner.keeper.burst(burst.clone()).await else {
+                judge.put_back(burst);
+                continue;
+            };
+            let entities = self.inner.entities.current();
+            if let Some(rule) = entities.get::<AlertRule>(&burst.rule).filter(|rule| rule.enabled) {
+                messages.extend(judge.counted(rule, parts, self.now()));
+            }
+        }
+        if !messages.is_empty() {
+            self.send(judge, messages).await;
+        }
+    }
+
+    /// Sends messages, each unless another control plane has told of the same.
+    async fn send(&self, judge: &mut Judge, messages: Vec<Message>) {
+        let mut accepted: Vec<Accepted> = Vec::new();
+        for message in messages {
+            let (rule, cools) = (message.rule_id.clone(), message.cools.clone());
+            match Delivery::accept(&self.inner.delivery, message) {
+                Some(taken) => accepted.push(taken),
+                None => judge.dropped(&rule, &cools),
+            }
+        }
+        let outcomes = self.inner.keeper.note(judge.unkept(), accepted.iter().map(Accepted::message)).await;
+        for (accepted, outcome) in accepted.into_iter().zip(outcomes) {
+            match outcome {
+                Some(at) => judge.told_elsewhere(accepted.message(), at),
+                None => accepted.send(),
             }
         }
     }

@@ -50,6 +50,12 @@ pub(super) struct Message {
     /// What its cooldown is kept for.
     #[serde(skip)]
     pub(super) cools: String,
+    /// For how long, in milliseconds.
+    #[serde(skip)]
+    pub(super) cooldown: u64,
+    /// When its control plane has last said that it is about to send it; another one takes it over when that is long ago.
+    #[serde(default)]
+    pub(super) kept_at: u64,
 }
 
 /// What is told of a ban.
@@ -105,6 +111,11 @@ impl Message {
             }),
             ..Message::new(rule, format!("ban:{}", plain(&made.ban.key, MAX_VALUE)), now)
         }
+    }
+
+    /// The same with the subject that its rule does not tell of again for a while.
+    pub(super) fn cooling(self, rule: &AlertRule, subject: String) -> Message {
+        Message { cools: subject, cooldown: super::judge::cooldown(rule), ..self }
     }
 
     /// What it is about, in a line.
@@ -188,6 +199,8 @@ impl Message {
             ban: None,
             burst: None,
             cools: String::new(),
+            cooldown: 0,
+            kept_at: now,
         }
     }
 

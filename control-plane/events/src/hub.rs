@@ -1,5 +1,6 @@
 //! The way of an event through the control plane.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -21,7 +22,7 @@ use super::sinks::Notices;
 use super::tap::{EventTap, Taps};
 use super::trouble::{Part, Trouble, Troubles};
 use base::identity::IPV6_PREFIX;
-use store::fabric::{Ban, Workflow};
+use store::fabric::{Ban, MergeIncident, Workflow};
 
 /// What waits for one exporter, at most.
 const QUEUE: Bounds = Bounds { lines: 10_000, bytes: 64 << 20 };
@@ -359,6 +360,34 @@ impl EventHub {
 
     pub(super) fn put_back(&self, unsaved: Unsaved) {
         self.lock().put_back(unsaved);
+    }
+
+    pub(super) fn merge_incidents(&self) -> MergeIncident {
+        self.lock().merge()
+    }
+
+    pub(super) fn kept(&self, incidents: Vec<Incident>) {
+        let now = (self.inner.clock)();
+        self.lock().kept(incidents, now);
+    }
+
+    /// Another control plane has changed incidents (all of them where `keys` is `None`): these are in the store now.
+    pub(super) fn follow_incidents(&self, keys: Option<Vec<String>>, incidents: Vec<Incident>) {
+        let now = (self.inner.clock)();
+        let mut held = self.lock();
+        let found: HashSet<&str> = incidents.iter().map(|incident| incident.key.as_str()).collect();
+        let keys = keys.unwrap_or_else(|| held.keys());
+        let gone: Vec<String> = keys.into_iter().filter(|key| !found.contains(key.as_str())).collect();
+        held.gone(&gone);
+        held.kept(incidents, now);
+    }
+
+    pub(super) fn workflow_changes(&self) -> u64 {
+        self.lock().workflow_changes()
+    }
+
+    pub(super) fn follow_workflows(&self, workflows: Vec<Workflow>, changes: u64) -> bool {
+        self.lock().follow_workflows(workflows, changes)
     }
 
     /// How each exporter is doing.

@@ -1,15 +1,20 @@
 //! Incidents: the events of one identity, close together in time, as one row with a count.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+mod counted;
+mod merge;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use counted::Counted;
+
 use super::event::{SecurityEvent, Source, timestamp_millis};
 use base::identity::Identity;
-use store::fabric::{IncidentRow, Workflow};
+use store::fabric::{MergeIncident, Workflow};
 
 /// The most incidents that are held; those longest silent go first.
 pub const MAX_INCIDENTS: usize = 10_000;
@@ -147,8 +152,11 @@ pub(super) struct Incidents {
     by_age: BTreeSet<(u64, String)>,
     /// What operators made of them; none is open.
     workflows: HashMap<String, Workflow>,
-    unsaved: HashSet<String>,
-    removed: HashSet<String>,
+    workflow_changes: u64,
+    /// What was counted in since the store was told, of each incident that it concerns: several control planes add to one.
+    parts: HashMap<String, Incident>,
+    /// Those that were forgotten, each with its last event.
+    removed: HashMap<String, u64>,
     /// States that an event has cleared, with the time at which they were set.
     cleared: HashMap<String, u64>,
 }
@@ -167,8 +175,8 @@ pub struct Place {
 /// What the store does not have yet.
 #[derive(Debug, Default)]
 pub(crate) struct Unsaved {
-    pub(crate) written: Vec<IncidentRow>,
-    pub(crate) removed: Vec<String>,
+    pub(crate) added: Vec<Incident>,
+    pub(crate) removed: Vec<(String, u64)>,
     pub(crate) cleared: Vec<(String, u64)>,
 }
 
@@ -186,23 +194,26 @@ impl Incidents {
         // A node's clock may be wrong; its events still belong where they arrive.
         let window = self.limits.window;
         let at = timestamp_millis(&event.timestamp).filter(|&at| at <= now && now - at <= window).unwrap_or(now);
-        let mut incident = match self.by_key.remove(&key) {
-            Some(held) => {
-                self.by_age.remove(&(held.last_seen, key.clone()));
-                if at.saturating_sub(held.last_seen) > window { fresh(&event, &key, identity, at) } else { held }
-            }
+        let held = self.let_go(&key);
+        let mut incident = match held.filter(|held| at.saturating_sub(held.last_seen) <= window) {
+            Some(held) => held,
             None => {
+                self.parts.remove(&key);
                 self.make_room(now);
                 fresh(&event, &key, identity, at)
             }
         };
-        incident.count_in(event, at, self.limits.timeline);
+        let part = self.parts.entry(key.clone()).or_insert_with(|| incident.nothing_yet(at));
+        let mut counted = Counted::of(event, at);
+        incident.count_in(&counted, self.limits.timeline);
+        part.count_in(&counted, self.limits.timeline);
+        if let Some(signals) = counted.signals.take() {
+            incident.signals = signals;
+        }
         let reopened = self.reopen(&key, now);
         let place = Place { id: incident.id.clone(), count: incident.count, reopened };
         self.removed.remove(&key);
-        self.unsaved.insert(key.clone());
-        self.by_age.insert((incident.last_seen, key.clone()));
-        self.by_key.insert(key, incident);
+        self.hold(incident);
         Some(place)
     }
 
@@ -220,6 +231,7 @@ impl Incidents {
 
     /// Takes over what the store has acknowledged; `None` where the state was cleared.
     pub(super) fn set_workflow(&mut self, key: &str, workflow: Option<Workflow>) {
+        self.workflow_changes += 1;
         self.cleared.remove(key);
         match workflow {
             Some(workflow) => drop(self.workflows.insert(key.to_owned(), workflow)),
@@ -239,10 +251,7 @@ impl Incidents {
 
     /// Takes over what an earlier process has kept.
     pub(super) fn restore(&mut self, incidents: Vec<Incident>, workflows: Vec<Workflow>) {
-        for incident in incidents {
-            self.by_age.insert((incident.last_seen, incident.key.clone()));
-            self.by_key.insert(incident.key.clone(), incident);
-        }
+        incidents.into_iter().for_each(|incident| self.hold(incident));
         self.workflows.extend(workflows.into_iter().map(|workflow| (workflow.key.clone(), workflow)));
     }
 
@@ -250,13 +259,8 @@ impl Incidents {
     pub(super) fn unsaved(&mut self, now: u64) -> Unsaved {
         let kept = self.limits.kept;
         self.workflows.retain(|_, workflow| now.saturating_sub(workflow.at) < kept);
-        let unsaved = std::mem::take(&mut self.unsaved);
-        let row = |key: String| {
-            let json = serde_json::to_string(self.by_key.get(&key)?).ok()?;
-            Some(IncidentRow { key, json })
-        };
         Unsaved {
-            written: unsaved.into_iter().filter_map(row).collect(),
+            added: std::mem::take(&mut self.parts).into_values().collect(),
             removed: std::mem::take(&mut self.removed).into_iter().collect(),
             cleared: std::mem::take(&mut self.cleared).into_iter().collect(),
         }
@@ -264,12 +268,82 @@ impl Incidents {
 
     /// The store did not take it: it is tried again with what comes after.
     pub(super) fn put_back(&mut self, unsaved: Unsaved) {
-        let held = unsaved.written.into_iter().map(|row| row.key).filter(|key| self.by_key.contains_key(key));
-        self.unsaved.extend(held.collect::<Vec<_>>());
-        self.removed.extend(unsaved.removed.into_iter().filter(|key| !self.by_key.contains_key(key)));
+        for part in unsaved.added.into_iter().filter(|part| self.by_key.contains_key(&part.key)) {
+            let part = match self.parts.remove(&part.key) {
+                Some(later) => merge::merged(part, later, &self.limits),
+                None => part,
+            };
+            self.parts.insert(part.key.clone(), part);
+        }
+        self.removed.extend(unsaved.removed.into_iter().filter(|(key, _)| !self.by_key.contains_key(key)));
         for (key, at) in unsaved.cleared {
             self.cleared.entry(key).or_insert(at);
         }
+    }
+
+    /// How the store makes one incident of what it has and a part.
+    pub(super) fn merge(&self) -> MergeIncident {
+        merge::of_rows(self.limits)
+    }
+
+    /// These are in the store now, and what was counted in meanwhile comes on top.
+    pub(super) fn kept(&mut self, incidents: Vec<Incident>, now: u64) {
+        for incident in incidents {
+            let held = self.let_go(&incident.key);
+            if held.is_none() {
+                self.make_room(now);
+            }
+            let mut incident = match self.parts.get(&incident.key) {
+                Some(part) => merge::merged(incident, part.clone(), &self.limits),
+                None => incident,
+            };
+            incident.signals = held.map(|held| held.signals).unwrap_or_default();
+            self.removed.remove(&incident.key);
+            self.hold(incident);
+        }
+    }
+
+    /// The store has these no more: another control plane has forgotten them.
+    pub(super) fn gone(&mut self, keys: &[String]) {
+        for key in keys {
+            self.let_go(key);
+            if let Some(part) = self.parts.get(key) {
+                self.hold(part.clone());
+            }
+        }
+    }
+
+    /// The keys of all.
+    pub(super) fn keys(&self) -> Vec<String> {
+        self.by_key.keys().cloned().collect()
+    }
+
+    /// How often a state was set or cleared here.
+    pub(super) fn workflow_changes(&self) -> u64 {
+        self.workflow_changes
+    }
+
+    /// The store has these states now. False, and nothing is changed, where a state was set or cleared here since `changes` of them: it may
+    /// not be among those.
+    pub(super) fn follow_workflows(&mut self, workflows: Vec<Workflow>, changes: u64) -> bool {
+        if self.workflow_changes != changes {
+            return false;
+        }
+        let is_cleared = |workflow: &Workflow| self.cleared.get(&workflow.key).is_some_and(|at| workflow.at <= *at);
+        let now = workflows.into_iter().filter(|workflow| !is_cleared(workflow));
+        self.workflows = now.map(|workflow| (workflow.key.clone(), workflow)).collect();
+        true
+    }
+
+    fn hold(&mut self, incident: Incident) {
+        self.by_age.insert((incident.last_seen, incident.key.clone()));
+        self.by_key.insert(incident.key.clone(), incident);
+    }
+
+    fn let_go(&mut self, key: &str) -> Option<Incident> {
+        let held = self.by_key.remove(key)?;
+        self.by_age.remove(&(held.last_seen, key.to_owned()));
+        Some(held)
     }
 
     fn state(&self, key: &str, now: u64) -> IncidentState {
@@ -285,6 +359,7 @@ impl Incidents {
         let grace = self.limits.reopen_grace;
         let over = |workflow: &&Workflow| workflow.state == "resolved" && now > workflow.at.saturating_add(grace);
         let Some(at) = self.workflows.get(key).filter(over).map(|workflow| workflow.at) else { return false };
+        self.workflow_changes += 1;
         self.workflows.remove(key);
         self.cleared.insert(key.to_owned(), at);
         true
@@ -293,63 +368,24 @@ impl Incidents {
     fn make_room(&mut self, now: u64) {
         self.forget_silent(now);
         while self.by_key.len() >= MAX_INCIDENTS {
-            let Some((_, key)) = self.by_age.pop_first() else { return };
-            self.forget(&key);
+            let Some((seen, key)) = self.by_age.pop_first() else { return };
+            self.forget(key, seen);
         }
     }
 
     fn forget_silent(&mut self, now: u64) {
         let horizon = now.saturating_sub(self.limits.kept);
         while self.by_age.first().is_some_and(|(seen, _)| *seen < horizon) {
-            if let Some((_, key)) = self.by_age.pop_first() {
-                self.forget(&key);
+            if let Some((seen, key)) = self.by_age.pop_first() {
+                self.forget(key, seen);
             }
         }
     }
 
-    fn forget(&mut self, key: &str) {
-        self.by_key.remove(key);
-        self.unsaved.remove(key);
-        self.removed.insert(key.to_owned());
-    }
-}
-
-impl Incident {
-    fn count_in(&mut self, event: SecurityEvent, at: u64, timeline: usize) {
-        let outcome_blocked = event.event.outcome.as_deref() == Some("blocked");
-        let score = event.threat.score().unwrap_or(0.0);
-        let entry = TimelineEntry {
-            at,
-            category: text(event.event.category),
-            action: text(event.event.action),
-            score,
-            enforced: event.decision.enforced.unwrap_or(outcome_blocked),
-            route_id: text(event.route.id),
-            route_name: text(event.route.name),
-            message: text(event.message),
-        };
-        self.first_seen = self.first_seen.min(at);
-        self.last_seen = self.last_seen.max(at);
-        self.count += 1;
-        self.enforced_count += u64::from(entry.enforced);
-        self.max_score = self.max_score.max(score);
-        note(&mut self.categories, &entry.category);
-        note(&mut self.actions, &entry.action);
-        note(&mut self.routes, if entry.route_name.is_empty() { &entry.route_id } else { &entry.route_name });
-        for tag in event.threat.tags.unwrap_or_default() {
-            note(&mut self.tags, &text(Some(tag)));
-        }
-        if let Some(mut signals) = event.threat.signals.filter(|signals| !signals.is_empty()) {
-            signals.truncate(MAX_SIGNALS);
-            self.signals = signals;
-        }
-        entry.message.clone_into(&mut self.last_message);
-        self.node = text(event.route.node);
-        note(&mut self.nodes, &self.node);
-        while self.timeline.len() >= timeline.max(1) {
-            self.timeline.pop_front();
-        }
-        self.timeline.push_back(entry);
+    fn forget(&mut self, key: String, seen: u64) {
+        self.by_key.remove(&key);
+        self.parts.remove(&key);
+        self.removed.insert(key, seen);
     }
 }
 

@@ -1,12 +1,12 @@
-//! Incidents in the store, so that a restart does not lose them.
+//! Incidents in the store, so that a restart does not lose them and control planes that share it have the same.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::EventHub;
-use super::incidents::Unsaved;
-use store::fabric::Note;
-use store::{Store, StoreError};
+use super::incidents::{Incident, Unsaved};
+use store::fabric::{IncidentRow, Note};
+use store::{Elsewhere, Keys, Others, Store, StoreError};
 
 /// How soon what has changed of incidents is kept.
 const EVERY: Duration = Duration::from_secs(1);
@@ -18,22 +18,36 @@ const EVERY: Duration = Duration::from_secs(1);
 /// What the store reports.
 pub async fn restore_incidents(store: &dyn Store, events: &EventHub) -> Result<(), StoreError> {
     let (rows, workflows) = (store.incidents().await?, store.workflows().await?);
-    let read = rows.into_iter().filter_map(|row| match serde_json::from_str(&row.json) {
-        Ok(incident) => Some(incident),
-        Err(error) => {
-            tracing::warn!(key = row.key, %error, "an incident of another release is unreadable and ignored");
-            None
-        }
-    });
-    events.restore(read.collect(), workflows);
+    events.restore(read(rows), workflows);
     Ok(())
 }
 
-/// Keeps what changes of incidents, every second, for as long as the store is open. For a task of its own.
-pub async fn keep_incidents(store: Arc<dyn Store>, events: EventHub) {
+/// Keeps what changes of incidents, every second, and takes over what other control planes have changed (`others`, from before
+/// [`restore_incidents`]), for as long as the store is open. For a task of its own.
+pub async fn keep_incidents(store: Arc<dyn Store>, events: EventHub, mut others: Others) {
     let mut ticks = tokio::time::interval(EVERY);
+    // Both in one task: what was read before something was kept must not come after it.
+    let mut changed: Option<Elsewhere> = None;
     loop {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            more = others.next() => match (more, changed.take()) {
+                (Some(more), Some(before)) => changed = Some(before.and(&more)),
+                (Some(more), None) => changed = Some(more),
+                (None, _) => return,
+            },
+        }
+        if let Some(now) = &changed {
+            match follow(store.as_ref(), &events, now).await {
+                Ok(()) => changed = None,
+                Err(StoreError::Closed) => return,
+                Err(error) => tracing::debug!(%error, "incidents of other control planes cannot be read yet"),
+            }
+            // What is to be kept waits for its second: others may change something many times in one.
+            if changed.is_none() {
+                continue;
+            }
+        }
         match save_incidents(store.as_ref(), &events).await {
             Ok(()) => {}
             Err(StoreError::Closed) => return,
@@ -46,21 +60,69 @@ pub async fn keep_incidents(store: Arc<dyn Store>, events: EventHub) {
 ///
 /// # Errors
 ///
-/// What the store reports; what it did not take is offered again.
+/// What the store reports; what it did not take is offered again. Where its answer was lost, events may count twice.
 pub async fn save_incidents(store: &dyn Store, events: &EventHub) -> Result<(), StoreError> {
-    let Unsaved { written, removed, cleared } = events.unsaved();
+    let Unsaved { added, removed, cleared } = events.unsaved();
     if !cleared.is_empty()
         && let Err(error) = store.workflows_clear(cleared.clone(), Note::none()).await
     {
-        events.put_back(Unsaved { written, removed, cleared });
+        events.put_back(Unsaved { added, removed, cleared });
         return Err(error);
     }
-    if written.is_empty() && removed.is_empty() {
+    if added.is_empty() && removed.is_empty() {
         return Ok(());
     }
-    let result = store.incidents_write(written.clone(), removed.clone()).await;
-    if result.is_err() {
-        events.put_back(Unsaved { written, removed, cleared: Vec::new() });
+    let row = |incident: &Incident| {
+        Some(IncidentRow { key: incident.key.clone(), json: serde_json::to_string(incident).ok()? })
+    };
+    let rows = added.iter().filter_map(row).collect();
+    match store.incidents_merge(rows, events.merge_incidents(), removed.clone()).await {
+        Ok(merged) => {
+            events.kept(read(merged));
+            Ok(())
+        }
+        Err(error) => {
+            events.put_back(Unsaved { added, removed, cleared: Vec::new() });
+            Err(error)
+        }
     }
-    result
+}
+
+async fn follow(store: &dyn Store, events: &EventHub, changed: &Elsewhere) -> Result<(), StoreError> {
+    match changed {
+        Elsewhere::Anything => {
+            events.follow_incidents(None, read(store.incidents().await?));
+            follow_workflows(store, events).await?;
+        }
+        Elsewhere::Keys(Keys { incidents, workflows, .. }) => {
+            if !incidents.is_empty() {
+                let keys: Vec<String> = incidents.iter().cloned().collect();
+                events.follow_incidents(Some(keys.clone()), read(store.incidents_of(keys).await?));
+            }
+            if *workflows {
+                follow_workflows(store, events).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn follow_workflows(store: &dyn Store, events: &EventHub) -> Result<(), StoreError> {
+    loop {
+        let changes = events.workflow_changes();
+        if events.follow_workflows(store.workflows().await?, changes) {
+            return Ok(());
+        }
+    }
+}
+
+fn read(rows: Vec<IncidentRow>) -> Vec<Incident> {
+    let read = rows.into_iter().filter_map(|row| match serde_json::from_str(&row.json) {
+        Ok(incident) => Some(incident),
+        Err(error) => {
+            tracing::warn!(key = row.key, %error, "an incident of another release is unreadable and ignored");
+            None
+        }
+    });
+    read.collect()
 }

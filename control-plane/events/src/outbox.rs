@@ -57,13 +57,13 @@ impl Outbox {
         }
     }
 
-    /// Gives exporters what the store has for them, and removes what they have finished.
+    /// Gives exporters what the store has for them, where this control plane leads, and removes what they have finished.
     ///
     /// # Errors
     /// What the store reports; nothing is given twice because of it.
     pub async fn look(&self) -> Result<(), StoreError> {
         let mut sent = self.sent.lock().await;
-        loop {
+        while *self.store.leads().borrow() {
             let kept = self.store.kept_events(sent.last).await?;
             let Some(newest) = kept.last().map(|event| event.number) else { break };
             for event in &kept {

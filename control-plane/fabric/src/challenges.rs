@@ -32,14 +32,15 @@ const SWEEP: Duration = Duration::from_secs(60);
 /// What the store reports, also where its document is none, or the system gives no random bytes.
 pub async fn root(store: &dyn Store) -> Result<ChallengeRoot, StoreError> {
     let failed = |detail: &str| StoreError::Failed { path: ROOT.into(), detail: detail.to_owned() };
-    if let Some(kept) = store.document(ROOT).await? {
-        let bytes =
-            kept.try_into().map_err(|_| failed("the root of challenge keys in the store is not 32 bytes long"))?;
-        return Ok(ChallengeRoot::new(bytes));
-    }
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| failed(&error.to_string()))?;
-    store.document_put(ROOT, bytes.to_vec()).await?;
+    let kept = match store.document(ROOT).await? {
+        Some(kept) => kept,
+        None => {
+            let mut bytes = [0; 32];
+            getrandom::fill(&mut bytes).map_err(|error| failed(&error.to_string()))?;
+            store.document_put_first(ROOT, bytes.to_vec()).await?
+        }
+    };
+    let bytes = kept.try_into().map_err(|_| failed("the root of challenge keys in the store is not 32 bytes long"))?;
     Ok(ChallengeRoot::new(bytes))
 }
 
@@ -61,11 +62,14 @@ pub async fn spend(store: &dyn Store, puzzle: &SpendPuzzle, now: u64) -> AnswerW
     answer
 }
 
-/// Deletes spent puzzles that have expired, periodically.
+/// Deletes spent puzzles that have expired, periodically while this control plane leads.
 pub async fn sweep(store: Arc<dyn Store>) {
     let mut ticks = tokio::time::interval(SWEEP);
     loop {
         ticks.tick().await;
+        if !*store.leads().borrow() {
+            continue;
+        }
         match store.puzzles_sweep(clock::now_millis().saturating_sub(GRACE)).await {
             Ok(_) => {}
             Err(StoreError::Closed) => return,

@@ -388,12 +388,20 @@ impl Fabric {
         Ok(known)
     }
 
-    /// Forgets what has ended, every minute, for as long as the store is open. For a task of its own.
+    /// Forgets what has ended, every minute while this control plane leads, for as long as the store is open. For a task of its own.
     pub async fn sweep(self) {
         let mut ticks = tokio::time::interval(SWEEP);
         loop {
             ticks.tick().await;
             let (store, now) = (&self.inner.store, self.now());
+            if !*store.leads().borrow() {
+                match self.count().await {
+                    Ok(_) => self.inner.announcer.loaded(),
+                    Err(StoreError::Closed) => return,
+                    Err(error) => tracing::debug!(%error, "the numbers of bans and of entries cannot be read"),
+                }
+                continue;
+            }
             let window = Ledger::of(&self.inner.entities).window_millis();
             let swept = async {
                 store.fabric_sweep(now, now.saturating_sub(self.incident_limits().kept)).await?;

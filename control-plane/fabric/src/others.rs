@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use snapshot::{AllowChange, BanChange, Down};
-use store::{Elsewhere, Store, StoreError};
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use store::{Elsewhere, Keys, Store, StoreError};
 
 use crate::Fabric;
 use crate::bans::{allow_of, allowed, change_of, lift_of, list};
@@ -19,19 +18,7 @@ impl Fabric {
     /// Tells gateways what other control planes change of bans and of the allowlist, until the store is closed. For a task of its own.
     pub async fn follow_others(self) {
         let mut elsewhere = self.inner.store.elsewhere();
-        loop {
-            let mut changed = match elsewhere.recv().await {
-                Ok(changed) => (*changed).clone(),
-                Err(RecvError::Lagged(_)) => Elsewhere::Anything,
-                Err(RecvError::Closed) => return,
-            };
-            loop {
-                match elsewhere.try_recv() {
-                    Ok(more) => changed = both(changed, &more),
-                    Err(TryRecvError::Lagged(_)) => changed = Elsewhere::Anything,
-                    Err(TryRecvError::Empty | TryRecvError::Closed) => break,
-                }
-            }
+        while let Some(changed) = elsewhere.next().await {
             while let Err(error) = self.tell_of_others(&changed).await {
                 if error == StoreError::Closed {
                     return;
@@ -54,23 +41,13 @@ impl Fabric {
     }
 }
 
-/// Both of them.
-fn both(one: Elsewhere, other: &Elsewhere) -> Elsewhere {
-    match (one, other) {
-        (Elsewhere::Keys { mut bans, mut allowed }, Elsewhere::Keys { bans: more_bans, allowed: more_allowed }) => {
-            bans.extend(more_bans.iter().cloned());
-            allowed.extend(more_allowed.iter().cloned());
-            Elsewhere::Keys { bans, allowed }
-        }
-        _ => Elsewhere::Anything,
-    }
-}
-
 /// As gateways are told.
 async fn changes(store: &dyn Store, changed: &Elsewhere, now: u64) -> Result<Vec<Down>, StoreError> {
     let (bans, allows) = match changed {
         Elsewhere::Anything => (list(store, now).await?, allowed(store, now).await?),
-        Elsewhere::Keys { bans, allowed } => (bans_of(store, bans, now).await?, allowed_of(store, allowed, now).await?),
+        Elsewhere::Keys(Keys { bans, allowed, .. }) => {
+            (bans_of(store, bans, now).await?, allowed_of(store, allowed, now).await?)
+        }
     };
     let allows = allows.chunks(MESSAGE).map(|part| Down { allowed: part.to_vec(), ..Down::default() });
     let bans = bans.chunks(MESSAGE).map(|part| Down { bans: part.to_vec(), ..Down::default() });

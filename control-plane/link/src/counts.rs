@@ -20,6 +20,7 @@ use crate::{AnswerLimits, Answerer};
 
 /// The document that holds the secret of the hashes that nodes have in common.
 const KEY: &str = "count-key";
+const WRONG_KEY: &str = "the secret of shared counts in the store is not 16 bytes long";
 /// Between two messages to a node: what changes meanwhile goes in one.
 const PACE: Duration = Duration::from_millis(100);
 /// How often what has left its window is forgotten.
@@ -39,22 +40,26 @@ pub async fn start_counts(store: &dyn Store, clock: fn() -> u64) -> Result<Count
     let random = |bytes: &mut [u8]| getrandom::fill(bytes).map_err(|error| failed(&error.to_string()));
     let mut key = [0; COUNT_KEY];
     if let Some(kept) = store.document(KEY).await? {
-        key = kept.try_into().map_err(|_| failed("the secret of shared counts in the store is not 16 bytes long"))?;
+        key = kept.try_into().map_err(|_| failed(WRONG_KEY))?;
     } else {
         random(&mut key)?;
-        store.document_put(KEY, key.to_vec()).await?;
+        let kept = store.document_put_first(KEY, key.to_vec()).await?;
+        key = kept.try_into().map_err(|_| failed(WRONG_KEY))?;
     }
     let mut instance = [0; 8];
     random(&mut instance)?;
     Ok(Counts::new(key, u64::from_le_bytes(instance).max(1), clock))
 }
 
-/// Forgets periodically what has left its window, in memory and in the store.
+/// Forgets periodically what has left its window, in memory, and in the store while this control plane leads.
 pub async fn sweep_counts(counts: Arc<Counts>, store: Arc<dyn Store>, clock: fn() -> u64) {
     let mut ticks = tokio::time::interval(SWEEP);
     loop {
         ticks.tick().await;
         counts.sweep();
+        if !*store.leads().borrow() {
+            continue;
+        }
         match store.counts_sweep(clock().saturating_sub(GRACE)).await {
             Ok(_) => {}
             Err(StoreError::Closed) => return,

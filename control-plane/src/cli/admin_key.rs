@@ -148,7 +148,7 @@ fn end(at_millis: Option<u64>) -> String {
 /// Opens the store, which is made where there is none.
 pub(super) async fn open(common: &Common) -> Result<SqliteStore, CliError> {
     match &common.store {
-        Some(url) => open_shared(url, &common.data).await,
+        Some(url) => open_shared(url, &common.data, false).await,
         None => Ok(SqliteStore::open(&common.data, SqliteOptions::default())?),
     }
 }
@@ -156,7 +156,7 @@ pub(super) async fn open(common: &Common) -> Result<SqliteStore, CliError> {
 /// Opens a store that must be there: a slip in `--data` must not leave an empty store behind.
 pub(super) async fn open_existing(common: &Common) -> Result<SqliteStore, CliError> {
     match &common.store {
-        Some(url) => open_shared(url, &common.data).await,
+        Some(url) => open_shared(url, &common.data, false).await,
         None => open_existing_with(&common.data, SqliteOptions::default()),
     }
 }

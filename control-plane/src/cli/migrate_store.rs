@@ -29,7 +29,7 @@ pub(super) struct MigrateStoreCommand {
 impl MigrateStoreCommand {
     pub(super) async fn run(self) -> Result<(), CliError> {
         let source = if RedisOptions::is_url(&self.from) {
-            open_shared(&self.from, &self.data).await?
+            open_shared(&self.from, &self.data, false).await?
         } else {
             let options = SqliteOptions { exclusive: true, ..SqliteOptions::default() };
             open_existing_with(Path::new(&self.from), options)?
@@ -56,9 +56,9 @@ async fn copy(source: &SqliteStore, to: &str) -> Result<migrate::Copied, CliErro
     Ok(migrate::to_server(source, store_redis::connect(options).await?, &name, progress).await?)
 }
 
-/// Opens the shared store of a URL, with a replica in `data`.
-pub(super) async fn open_shared(url: &str, data: &Path) -> Result<SqliteStore, CliError> {
-    Ok(store_redis::open(parse(url)?, data).await?)
+/// Opens the shared store of a URL, with a replica in `data`; `serves` for a control plane.
+pub(super) async fn open_shared(url: &str, data: &Path, serves: bool) -> Result<SqliteStore, CliError> {
+    Ok(store_redis::open(parse(url)?, data, serves).await?)
 }
 
 fn parse(url: &str) -> Result<RedisOptions, CliError> {

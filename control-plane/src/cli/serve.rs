@@ -86,6 +86,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let xds = bind("xDS", config.xds_listen).await?;
     let (rest_address, xds_address) = (address(&rest)?, address(&xds)?);
     let events = EventHub::new(exporters, clock::now_millis);
+    let others = store.elsewhere();
     events::restore_incidents(store.as_ref(), &events).await?;
     let challenge_root = challenges::root(store.as_ref()).await?;
     tokio::spawn(challenges::sweep(Arc::clone(&store)));
@@ -117,7 +118,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
         parts.stopping.clone(),
     ));
     follow_files(&listening);
-    tokio::spawn(upkeep(metrics, listening.clone()));
+    tokio::spawn(upkeep(metrics, listening.clone(), store.leads()));
     tokio::spawn(sweep_sessions(console));
     let outbox = Outbox::new(Arc::clone(&store), events.clone());
     tokio::spawn(outbox.clone().run());
@@ -127,7 +128,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
         events.clone(),
         gateway_side.reports.nodes.clone(),
     ));
-    tokio::spawn(events::keep_incidents(Arc::clone(&store), events.clone()));
+    tokio::spawn(events::keep_incidents(Arc::clone(&store), events.clone(), others));
 
     warn_of_open_ports(&listening, rest_address, xds_address);
     tracing::info!(rest = %rest_address, xds = %xds_address, data = %config.data.display(), "ready");
@@ -318,7 +319,7 @@ async fn open_store(config: &ServeConfig) -> Result<Arc<dyn Store>, CliError> {
             let message = "--max-store-mib limits the file of an embedded store; limit a server with its own maxmemory";
             return Err(CliError::Other(message.to_owned()));
         }
-        return Ok(Arc::new(super::migrate_store::open_shared(url, &config.data).await?));
+        return Ok(Arc::new(super::migrate_store::open_shared(url, &config.data, true).await?));
     }
     /// Pages of the store's file in a MiB.
     const PAGES_PER_MIB: u32 = 256;
@@ -387,10 +388,14 @@ fn listen_for_signals(stop: watch::Sender<bool>) -> Result<tokio::task::JoinHand
     }))
 }
 
-async fn upkeep(metrics: Metrics, listening: Opened) {
+async fn upkeep(metrics: Metrics, listening: Opened, mut leads: watch::Receiver<bool>) {
     let mut ticks = tokio::time::interval(Duration::from_secs(5));
     loop {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            Ok(()) = leads.changed() => {}
+        }
+        metrics::gauge!("palisade_control_plane_leads").set(if *leads.borrow() { 1.0 } else { 0.0 });
         metrics.upkeep();
         listening.gauge();
     }

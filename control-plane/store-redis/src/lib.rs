@@ -6,12 +6,13 @@
 
 mod answers;
 mod explain;
+mod lead;
 mod link;
+mod notices;
 mod options;
 mod pack;
 mod settings;
 mod upstream;
-mod watch;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,16 +22,17 @@ use store::{SqliteStore, StoreError};
 
 pub use options::{DEFAULT_PREFIX, DEFAULT_TIMEOUT, Kind, RedisOptions, UrlError};
 
-/// Opens the store at a server, with a replica within `directory`, which is made where it does not exist.
+/// Opens the store at a server, with a replica within `directory`, which is made where it does not exist. `serves`: it is that of a
+/// control plane, which may lead; commands beside them do not.
 ///
 /// # Errors
 /// [`StoreError::Server`] where the server does not answer in time or refuses, [`StoreError::TooNew`] where a newer release has
 /// written the store, [`StoreError::Failed`] about the replica.
-pub async fn open(options: RedisOptions, directory: &Path) -> Result<SqliteStore, StoreError> {
+pub async fn open(options: RedisOptions, directory: &Path, serves: bool) -> Result<SqliteStore, StoreError> {
     let directory = directory.to_owned();
     let opening = tokio::task::spawn_blocking(move || {
         let upstream = upstream::RedisUpstream::connect(&options)?;
-        SqliteStore::follow(Arc::new(upstream), &directory)
+        SqliteStore::follow(Arc::new(upstream), &directory, serves)
     });
     opening.await.unwrap_or(Err(StoreError::Closed))
 }

@@ -9,11 +9,13 @@ use redis::{Script, Value};
 use store::replica::{Behind, Position, RowChange, TakeRows, Upstream};
 use store::{Pending, StoreError};
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::answers::{self, Begun, Published};
 use crate::link::Link;
 use crate::options::RedisOptions;
-use crate::{pack, watch};
+use crate::{lead, notices, pack};
 
 /// How long a lease lasts when it is taken, in milliseconds: longer than any change takes.
 const LEASE_MILLIS: u64 = 2000;
@@ -40,6 +42,8 @@ pub(crate) struct RedisUpstream {
     handle: tokio::runtime::Handle,
     scripts: Scripts,
     held: Mutex<Option<(Stopwatch, Position)>>,
+    /// The task that asks to lead, and what it says.
+    leading: Mutex<Option<(JoinHandle<()>, watch::Receiver<bool>)>>,
     /// The names of this control plane's changes: a random number, and one that grows.
     name: String,
     number: AtomicU64,
@@ -58,6 +62,7 @@ pub(crate) struct Shared {
 pub(crate) struct Keys {
     pub(crate) head: String,
     pub(crate) log: String,
+    pub(crate) leader: String,
     lease: String,
     turn: String,
     tables: Vec<String>,
@@ -80,6 +85,7 @@ impl RedisUpstream {
         let keys = Keys {
             head: key("head"),
             log: key("log"),
+            leader: key("leader"),
             lease: key("lease"),
             turn: key("turn"),
             tables: tables.iter().map(|table| key(&format!("rows:{table}"))).collect(),
@@ -112,6 +118,7 @@ impl RedisUpstream {
                 release: Script::new(include_str!("scripts/release.lua")),
             },
             held: Mutex::default(),
+            leading: Mutex::default(),
             name: random.iter().map(|byte| format!("{byte:02x}")).collect(),
             number: AtomicU64::new(0),
         };
@@ -139,11 +146,16 @@ impl RedisUpstream {
     }
 
     fn give_back(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.give_up(self.shared.keys.lease.clone())
+    }
+
+    /// Removes a key that has this control plane's name.
+    fn give_up(&self, key: String) -> impl Future<Output = ()> + Send + 'static {
         let (shared, script, name) = (Arc::clone(&self.shared), self.scripts.release.clone(), self.name.clone());
         async move {
-            let mut call = script.key(&shared.keys.lease);
+            let mut call = script.key(key);
             call.arg(name);
-            // A lease ends by itself as well.
+            // It ends by itself as well.
             let _ =
                 shared.link.call(None, async |mut connection| call.invoke_async::<Value>(&mut connection).await).await;
         }
@@ -288,7 +300,13 @@ impl Upstream for RedisUpstream {
     }
 
     fn watch(&self, moved: Box<dyn Fn() + Send + Sync>) {
-        self.handle.spawn(watch::run(Arc::downgrade(&self.shared), moved));
+        self.handle.spawn(notices::run(Arc::downgrade(&self.shared), moved));
+    }
+
+    fn lead(&self, leads: watch::Sender<bool>) {
+        let leads_now = leads.subscribe();
+        let asking = self.handle.spawn(lead::run(Arc::downgrade(&self.shared), self.name.clone(), leads));
+        *self.leading.lock().unwrap_or_else(PoisonError::into_inner) = Some((asking, leads_now));
     }
 
     fn close(&self) {
@@ -296,6 +314,14 @@ impl Upstream for RedisUpstream {
         if let Some(runtime) = runtime {
             if self.held().take().is_some() {
                 runtime.block_on(self.give_back());
+            }
+            if let Some((asking, leads)) = self.leading.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                asking.abort();
+                // Waits for its end: a key that it renews after it was given up would last.
+                let _ended = runtime.block_on(asking);
+                if *leads.borrow() {
+                    runtime.block_on(self.give_up(self.shared.keys.leader.clone()));
+                }
             }
             runtime.block_on(self.shared.link.close());
             runtime.shutdown_background();

@@ -1,5 +1,7 @@
 //! What the decision fabric must not forget: bans, the allowlist, the ledger, incidents and what operators made of them.
 
+use std::sync::Arc;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -148,8 +150,17 @@ pub trait FabricStore: Send + Sync + 'static {
     /// Every state of an incident, by key.
     fn workflows(&self) -> Pending<'_, Vec<Workflow>>;
 
-    /// Writes incidents as they are now, and removes others by key.
-    fn incidents_write(&self, written: Vec<IncidentRow>, removed: Vec<String>) -> Pending<'_, ()>;
+    /// Adds to incidents, each by `merge` of what is kept (JSON, if there is any) and the row given; answers the rows as they are now.
+    /// Removes others by key, unless they were seen after the time given with them.
+    fn incidents_merge(
+        &self,
+        added: Vec<IncidentRow>,
+        merge: MergeIncident,
+        removed: Vec<(String, u64)>,
+    ) -> Pending<'_, Vec<IncidentRow>>;
+
+    /// The incidents with these keys, by key; those that there are.
+    fn incidents_of(&self, keys: Vec<String>) -> Pending<'_, Vec<IncidentRow>>;
 
     /// Every incident, by key.
     fn incidents(&self) -> Pending<'_, Vec<IncidentRow>>;
@@ -361,6 +372,9 @@ pub struct Workflow {
     /// What they had to say.
     pub note: String,
 }
+
+/// Makes one incident (JSON) of what is kept of it and what is added.
+pub type MergeIncident = Arc<dyn Fn(Option<&str>, &str) -> String + Send + Sync>;
 
 /// An incident as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,6 +22,9 @@ pub trait FeedStore: Send + Sync + 'static {
 
     /// What is kept of all feeds, by id.
     fn feeds(&self) -> Pending<'_, Vec<KeptFeed>>;
+
+    /// What is kept of one feed.
+    fn feed(&self, id: &str) -> Pending<'_, Option<KeptFeed>>;
 }
 
 /// What is kept of one feed.

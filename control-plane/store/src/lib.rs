@@ -37,9 +37,7 @@ mod sqlite_feeds;
 mod sqlite_inventory;
 mod writer;
 
-use std::sync::Arc;
-
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 
 use accounts::{AdminKey, Scope};
 use accounts::{Operator, Session};
@@ -47,7 +45,7 @@ use accounts::{Operator, Session};
 pub use alerts::AlertStore;
 pub use backup::{Restored, backup, restore};
 pub use counts::CountStore;
-pub use elsewhere::Elsewhere;
+pub use elsewhere::{Elsewhere, Keys, Others};
 pub use error::StoreError;
 pub use fabric::FabricStore;
 pub use feeds::FeedStore;
@@ -83,9 +81,14 @@ pub trait Store: AlertStore + CountStore + FabricStore + FeedStore + InventorySt
     /// they are no part of a snapshot.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Announces what other control planes change of bans and of the allowlist, soon after they did. Nothing, where no other one
-    /// shares the store. What this one changes is not announced, nor what ends by itself or gives way to another ban.
-    fn elsewhere(&self) -> broadcast::Receiver<Arc<Elsewhere>>;
+    /// Announces what other control planes change, soon after they did. Nothing, where no other one shares the store. What this one
+    /// changes is not announced, nor bans that end by themselves or give way to another.
+    fn elsewhere(&self) -> Others;
+
+    /// Whether this control plane leads: of those that share a store, one does the work that is done once for all of them (feeds, expiries,
+    /// events in the outbox). Always, where the store is not shared. Where the server cannot be reached no one leads. When a leader
+    /// is gone, another one leads within seconds; for the length of a call, two may.
+    fn leads(&self) -> watch::Receiver<bool>;
 
     /// Adds an admin key, or replaces the one with the same id.
     fn admin_key_put(&self, key: AdminKey) -> Pending<'_, ()>;
@@ -145,6 +148,10 @@ pub trait Store: AlertStore + CountStore + FabricStore + FeedStore + InventorySt
 
     /// Writes the named document.
     fn document_put(&self, name: &str, body: Vec<u8>) -> Pending<'_, ()>;
+
+    /// Writes the named document unless there is one; answers the one that there is then. Of several control planes that make a secret
+    /// at once, all get the same.
+    fn document_put_first(&self, name: &str, body: Vec<u8>) -> Pending<'_, Vec<u8>>;
 
     /// The named document, when there is one.
     fn document(&self, name: &str) -> Pending<'_, Option<Vec<u8>>>;

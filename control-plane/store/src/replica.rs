@@ -82,7 +82,11 @@ pub trait Upstream: Send + Sync + 'static {
     /// Calls `moved` soon after each change of another control plane, and after each reconnect, until the store is closed.
     fn watch(&self, moved: Box<dyn Fn() + Send + Sync>);
 
-    /// Gives the lease back, and ends what [`Upstream::watch`] began and every connection.
+    /// Asks to lead, and goes on asking until the store is closed; `leads` says whether this control plane does. It stops leading by itself
+    /// when the server cannot be reached for the time that it has given.
+    fn lead(&self, leads: watch::Sender<bool>);
+
+    /// Gives the lease back, and ends what [`Upstream::watch`] and [`Upstream::lead`] began and every connection.
     fn close(&self);
 }
 
@@ -161,8 +165,8 @@ impl Following {
                 Behind::Changes(position, changes) => {
                     let transaction =
                         db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&self.explain)?;
+                    let elsewhere = self.tables.elsewhere(&transaction, &changes).map_err(&self.explain)?;
                     self.tables.apply(&transaction, &changes).map_err(&self.explain)?;
-                    let elsewhere = self.tables.elsewhere(&changes).map_err(&self.explain)?;
                     rows::forget_changed(&transaction).map_err(&self.explain)?;
                     transaction.commit().map_err(&self.explain)?;
                     self.moved(position);
@@ -291,6 +295,8 @@ mod tests {
             *self.notice.lock().unwrap() = Some(Arc::new(moved));
         }
 
+        fn lead(&self, _leads: watch::Sender<bool>) {}
+
         fn close(&self) {}
     }
 
@@ -300,7 +306,7 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let server = Arc::new(Failing::default());
         *server.asked.lock().unwrap() = Some(tell);
-        let store = SqliteStore::follow(Arc::clone(&server) as Arc<dyn Upstream>, folder.path()).unwrap();
+        let store = SqliteStore::follow(Arc::clone(&server) as Arc<dyn Upstream>, folder.path(), true).unwrap();
         server.notice()();
         told.recv_timeout(Duration::from_secs(60)).unwrap();
         // The writer may not have taken note of the failure yet; notices go on, as those of a server do.

@@ -1,11 +1,9 @@
 //! Rows of any table as bytes: which ones a transaction has changed, and how changes of others are applied.
 
-use std::collections::BTreeSet;
-
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
-use super::elsewhere::Elsewhere;
+use super::elsewhere::{Elsewhere, Keys};
 use super::replica::RowChange;
 
 /// The most columns of a key.
@@ -108,30 +106,46 @@ impl Tables {
         Ok(())
     }
 
-    /// What rows of others say of bans and of the allowlist; `None` where they say nothing of them. Rows that are gone say nothing:
-    /// what was lifted has a row that says so.
-    pub(super) fn elsewhere(&self, changes: &[RowChange]) -> rusqlite::Result<Option<Elsewhere>> {
-        let (mut bans, mut allowed) = (BTreeSet::new(), BTreeSet::new());
+    /// What rows of others say of what is announced; `None` where they say nothing of it. To be asked before they are applied: of a row that
+    /// is gone, the replica still has the name. Rows of bans and of the allowlist that are gone say nothing: what was lifted has a row that
+    /// says so.
+    pub(super) fn elsewhere(&self, db: &Connection, changes: &[RowChange]) -> rusqlite::Result<Option<Elsewhere>> {
+        let mut keys = Keys::default();
         for change in changes {
             let table = self.table(change.table)?;
-            let Some(row) = change.row.as_ref().filter(|_| ["ban", "allowed", "lifted"].contains(&table.name.as_str()))
-            else {
-                continue;
+            let (column, names_gone) = match table.name.as_str() {
+                "ban" | "allowed" | "lifted" => ("ref_key", false),
+                "incident" => ("ref_key", true),
+                "incident_state" => {
+                    keys.workflows = true;
+                    continue;
+                }
+                "document" => ("name", true),
+                "feed" => ("id", true),
+                _ => continue,
             };
-            let row = decode(row)?;
-            let column = |name: &str| row.get(table.columns.iter().position(|column| column == name)?);
-            let Some(Value::Text(key)) = column("ref_key") else { continue };
-            let is_of_ban = match table.name.as_str() {
-                "lifted" => column("of_ban") == Some(&Value::Integer(1)),
-                name => name == "ban",
+            let row = match &change.row {
+                Some(row) => decode(row)?,
+                None if names_gone => match table.before(db, &decode(&change.key)?)? {
+                    Some(row) => row,
+                    None => continue,
+                },
+                None => continue,
             };
-            if is_of_ban {
-                bans.insert(key.clone())
-            } else {
-                allowed.insert(key.clone())
+            let value = |name: &str| row.get(table.columns.iter().position(|column| column == name)?);
+            let Some(Value::Text(key)) = value(column) else { continue };
+            let of_ban = value("of_ban") == Some(&Value::Integer(1));
+            let named = match table.name.as_str() {
+                "ban" => &mut keys.bans,
+                "lifted" if of_ban => &mut keys.bans,
+                "allowed" | "lifted" => &mut keys.allowed,
+                "incident" => &mut keys.incidents,
+                "document" => &mut keys.documents,
+                _ => &mut keys.feeds,
             };
+            named.insert(key.clone());
         }
-        Ok((!bans.is_empty() || !allowed.is_empty()).then_some(Elsewhere::Keys { bans, allowed }))
+        Ok((keys != Keys::default()).then_some(Elsewhere::Keys(keys)))
     }
 
     /// Every row.
@@ -206,6 +220,14 @@ impl Table {
         };
         let key = encode(key.iter().map(|value| Ok(ValueRef::from(value))))?;
         Ok(RowChange { table: number, key, row })
+    }
+
+    /// A row as it is here.
+    fn before(&self, db: &Connection, key: &[Value]) -> rusqlite::Result<Option<Vec<Value>>> {
+        let mut select = db.prepare_cached(&format!("SELECT * FROM {} WHERE {}", self.name, self.is_key()))?;
+        let mut found = select.query(params_from_iter(key))?;
+        let Some(row) = found.next()? else { return Ok(None) };
+        (0..self.columns.len()).map(|at| row.get(at)).collect::<rusqlite::Result<Vec<Value>>>().map(Some)
     }
 
     fn delete(&self, db: &Connection, key: &[Value]) -> rusqlite::Result<()> {
@@ -356,13 +378,13 @@ mod tests {
         let (db, tables) = database();
         let said = |statement: &str| {
             db.execute_batch(statement).unwrap();
-            let found = tables.elsewhere(&tables.changed(&db).unwrap()).unwrap();
+            let found = tables.elsewhere(&db, &tables.changed(&db).unwrap()).unwrap();
             forget_changed(&db).unwrap();
             found
         };
         let keys = |bans: &[&str], allowed: &[&str]| {
             let set = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
-            Some(Elsewhere::Keys { bans: set(bans), allowed: set(allowed) })
+            Some(Elsewhere::Keys(Keys { bans: set(bans), allowed: set(allowed), ..Keys::default() }))
         };
         let ban = "INSERT INTO ban (ref_key, json, until_millis, place) VALUES ('ip:1', '{}', 5, NULL)";
         assert_eq!(said(ban), keys(&["ip:1"], &[]));

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::{broadcast, watch};
 
 use super::access::{self, SELECT_KEY, admin_key};
-use super::elsewhere::{self, Elsewhere};
+use super::elsewhere::{self, Elsewhere, Others};
 use super::file::{self, FILE, connect, create, explain, lock, verify};
 use super::replica::{Following, Upstream};
 use super::replica_files::ReplicaFolder;
@@ -41,6 +41,7 @@ pub struct SqliteStore {
     faults: Arc<Mutex<StoreFaults>>,
     /// Announces what others change; nothing where no other one shares the store.
     elsewhere: broadcast::Sender<Arc<Elsewhere>>,
+    leads: watch::Receiver<bool>,
     /// Where the file is a replica: of what.
     following: Option<Arc<Following>>,
     /// The folder of a replica, until the store is closed.
@@ -82,6 +83,7 @@ impl SqliteStore {
             revisions,
             faults,
             elsewhere: elsewhere::channel(),
+            leads: watch::channel(true).1,
             following: None,
             folder: Arc::default(),
             path,
@@ -89,11 +91,12 @@ impl SqliteStore {
     }
 
     /// Opens a store whose rows a server has, with a replica in a folder of its own within `directory`, which is removed when
-    /// the store is closed. Reads all rows. Blocks, and must not be called on a thread that drives async tasks.
+    /// the store is closed. Reads all rows. With `serves` it asks to lead, see [`Store::leads`]; a command beside control planes does not.
+    /// Blocks, and must not be called on a thread that drives async tasks.
     ///
     /// # Errors
     /// Those of the server, and [`StoreError::Failed`] about the replica.
-    pub fn follow(upstream: Arc<dyn Upstream>, directory: &Path) -> Result<SqliteStore, StoreError> {
+    pub fn follow(upstream: Arc<dyn Upstream>, directory: &Path, serves: bool) -> Result<SqliteStore, StoreError> {
         let folder = ReplicaFolder::create(directory)?;
         let path = folder.path().join(FILE);
         let explained = path.clone();
@@ -114,6 +117,10 @@ impl SqliteStore {
         let failed = |error: std::io::Error| StoreError::Failed { path: path.clone(), detail: error.to_string() };
         let started = Writer::start(db, announce, Arc::clone(&faults), Some(Arc::clone(&following)), explain);
         let writer = Arc::new(started.map_err(failed)?);
+        let (lead, leads) = watch::channel(false);
+        if serves {
+            following.upstream().lead(lead);
+        }
         let (nudged, told) = (Arc::downgrade(&writer), Arc::downgrade(&following));
         following.upstream().watch(Box::new(move || {
             if let (Some(writer), Some(following)) = (nudged.upgrade(), told.upgrade())
@@ -129,6 +136,7 @@ impl SqliteStore {
             revisions,
             faults,
             elsewhere,
+            leads,
             following: Some(following),
             folder: Arc::new(Mutex::new(Some(folder))),
             path,
@@ -327,6 +335,15 @@ impl Store for SqliteStore {
         }))
     }
 
+    fn document_put_first(&self, name: &str, body: Vec<u8>) -> Pending<'_, Vec<u8>> {
+        let name = name.to_owned();
+        Box::pin(self.write(move |db| {
+            db.prepare_cached("INSERT INTO document (name, body) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING")?
+                .execute(params![name, body])?;
+            db.prepare_cached("SELECT body FROM document WHERE name = ?1")?.query_row([name], |row| row.get(0))
+        }))
+    }
+
     fn document(&self, name: &str) -> Pending<'_, Option<Vec<u8>>> {
         let name = name.to_owned();
         Box::pin(self.read(move |db| {
@@ -368,8 +385,12 @@ impl Store for SqliteStore {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn elsewhere(&self) -> broadcast::Receiver<Arc<Elsewhere>> {
-        self.elsewhere.subscribe()
+    fn elsewhere(&self) -> Others {
+        elsewhere::listen(&self.elsewhere)
+    }
+
+    fn leads(&self) -> watch::Receiver<bool> {
+        self.leads.clone()
     }
 
     fn is_dedicated(&self) -> bool {

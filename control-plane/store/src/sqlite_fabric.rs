@@ -3,8 +3,8 @@
 use rusqlite::Connection;
 
 use super::fabric::{
-    Allowance, Ban, BanPage, BanQuery, Charge, FabricStore, IncidentRow, Issued, LedgerRules, Note, Promotion,
-    Standing, Step, Workflow,
+    Allowance, Ban, BanPage, BanQuery, Charge, FabricStore, IncidentRow, Issued, LedgerRules, MergeIncident, Note,
+    Promotion, Standing, Step, Workflow,
 };
 use super::{Pending, SqliteStore, access, ban_pages, bans, incidents, ledger, places};
 
@@ -143,8 +143,17 @@ impl FabricStore for SqliteStore {
         Box::pin(self.read(|db| incidents::workflows(db)))
     }
 
-    fn incidents_write(&self, written: Vec<IncidentRow>, removed: Vec<String>) -> Pending<'_, ()> {
-        Box::pin(self.write(move |db| incidents::write(db, &written, &removed)))
+    fn incidents_merge(
+        &self,
+        added: Vec<IncidentRow>,
+        merge: MergeIncident,
+        removed: Vec<(String, u64)>,
+    ) -> Pending<'_, Vec<IncidentRow>> {
+        Box::pin(self.write(move |db| incidents::merge(db, added, &merge, &removed)))
+    }
+
+    fn incidents_of(&self, keys: Vec<String>) -> Pending<'_, Vec<IncidentRow>> {
+        Box::pin(self.read(move |db| incidents::of(db, &keys)))
     }
 
     fn incidents(&self) -> Pending<'_, Vec<IncidentRow>> {

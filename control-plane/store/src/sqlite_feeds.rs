@@ -24,7 +24,15 @@ impl FeedStore for SqliteStore {
         Box::pin(self.read(|db| {
             // Both tables as they are at one time.
             let view = db.transaction()?;
-            all(&view)
+            read(&view, None)
+        }))
+    }
+
+    fn feed(&self, id: &str) -> Pending<'_, Option<KeptFeed>> {
+        let id = id.to_owned();
+        Box::pin(self.read(move |db| {
+            let view = db.transaction()?;
+            Ok(read(&view, Some(&id))?.pop())
         }))
     }
 }
@@ -55,17 +63,19 @@ fn put(db: &Connection, feed: &KeptFeed) -> rusqlite::Result<bool> {
     Ok(true)
 }
 
-fn all(db: &Connection) -> rusqlite::Result<Vec<KeptFeed>> {
+/// One feed, or all of them.
+fn read(db: &Connection, id: Option<&str>) -> rusqlite::Result<Vec<KeptFeed>> {
     let mut lists = HashMap::new();
-    let mut select = db.prepare_cached("SELECT feed, hash, bytes FROM feed_list")?;
-    let mut rows = select.query([])?;
+    let mut select = db.prepare_cached("SELECT feed, hash, bytes FROM feed_list WHERE ?1 IS NULL OR feed = ?1")?;
+    let mut rows = select.query([id])?;
     while let Some(row) = rows.next()? {
         let (feed, hash): (String, [u8; 32]) = (row.get(0)?, row.get(1)?);
         let bytes = row.get_ref(2)?.as_blob()?.into();
         lists.insert((feed, hash), FeedList { hash, bytes });
     }
-    let mut select = db.prepare_cached("SELECT id, state, current, previous FROM feed ORDER BY id")?;
-    let feeds = select.query_map([], |row| {
+    let select = "SELECT id, state, current, previous FROM feed WHERE ?1 IS NULL OR id = ?1 ORDER BY id";
+    let mut select = db.prepare_cached(select)?;
+    let feeds = select.query_map([id], |row| {
         let id: String = row.get(0)?;
         let list = |hash: Option<[u8; 32]>| lists.get(&(id.clone(), hash?)).cloned();
         let (current, previous) = (list(row.get(2)?), list(row.get(3)?));

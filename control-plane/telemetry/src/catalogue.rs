@@ -151,6 +151,11 @@ pub const CATALOGUE: &[Described] = &[
         &["reason"],
         "Requests that the console refused, by reason: csrf, no_session, throttled",
     ),
+    gauge(
+        "palisade_control_plane_leads",
+        &[],
+        "1 on the control plane that does the work that is done once for all that share its store; always with a store of its own",
+    ),
     counter(
         "palisade_counts_evicted_total",
         &["kind"],

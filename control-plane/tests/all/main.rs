@@ -12,6 +12,7 @@
 )]
 
 mod alerts;
+mod alerts_support;
 mod audit;
 mod bootstrap_files;
 mod challenge_tokens;
@@ -61,6 +62,7 @@ mod reports_envoy;
 mod routes_envoy;
 mod routes_import;
 mod rules_warnings;
+mod shared_control_planes;
 mod store;
 mod store_full;
 mod store_kill;

@@ -82,6 +82,9 @@ impl Console {
     /// # Errors
     /// What the store reports.
     pub async fn sweep(&self) -> Result<u64, store::StoreError> {
+        if !*self.inner.store.leads().borrow() {
+            return Ok(0);
+        }
         let (now, limits) = (self.now(), self.inner.limits);
         let until = |millis| now.saturating_sub(millis);
         self.inner.store.sessions_sweep(until(limits.idle_millis), until(limits.absolute_millis)).await

@@ -164,36 +164,84 @@ fn what_is_saved_is_restored_and_what_was_not_taken_is_offered_again() {
     incidents.record(event("192.0.2.1", "a", NOW, 7.0), WIDTH, NOW);
     incidents.record(event("192.0.2.2", "b", NOW, 7.0), WIDTH, NOW);
     let unsaved = incidents.unsaved(NOW);
-    assert_eq!(unsaved.written.len(), 2);
-    assert!(incidents.unsaved(NOW).written.is_empty());
+    assert_eq!(unsaved.added.len(), 2);
+    assert!(incidents.unsaved(NOW).added.is_empty());
+    incidents.record(event("192.0.2.1", "c", NOW, 7.0), WIDTH, NOW);
     incidents.put_back(unsaved);
-    let rows = incidents.unsaved(NOW).written;
-    let read = rows.iter().map(|row| serde_json::from_str(&row.json).unwrap()).collect();
+    let added = incidents.unsaved(NOW).added;
+    assert_eq!(added.iter().map(|part| part.count).sum::<u64>(), 3, "each event once");
     let mut after = Incidents::default();
-    after.restore(read, Vec::new());
+    after.restore(added, Vec::new());
     assert_eq!(after.list(NOW).len(), 2);
-    assert_eq!(after.record(event("192.0.2.1", "z", NOW + 1, 1.0), WIDTH, NOW + 1), place("a", 2, false));
+    assert_eq!(after.record(event("192.0.2.1", "z", NOW + 1, 1.0), WIDTH, NOW + 1), place("a", 3, false));
     after.list(NOW + IncidentLimits::default().kept + 1_000);
     let mut removed = after.unsaved(NOW).removed;
     removed.sort();
-    assert_eq!(removed, ["ip:192.0.2.1", "ip:192.0.2.2"]);
+    assert_eq!(removed, [("ip:192.0.2.1".to_owned(), NOW + 1), ("ip:192.0.2.2".to_owned(), NOW)]);
+    assert!(after.unsaved(NOW).added.is_empty(), "what was forgotten is not kept");
+}
+
+/// Two control planes and the store between them.
+#[test]
+fn two_control_planes_count_in_one_incident() {
+    let (mut one, mut other) = (Incidents::default(), Incidents::default());
+    let mut row: Option<String> = None;
+    let mut save = |incidents: &mut Incidents| {
+        let (merge, unsaved) = (incidents.merge(), incidents.unsaved(NOW));
+        for part in unsaved.added {
+            row = Some(merge(row.as_deref(), &serde_json::to_string(&part).unwrap()));
+        }
+        let kept: Incident = serde_json::from_str(row.as_deref().unwrap()).unwrap();
+        incidents.kept(vec![kept.clone()], NOW);
+        kept
+    };
+    let mut ours = event("192.0.2.1", "a", NOW, 1.0);
+    ours.threat.signals = Some(vec![json!({ "source": "s" })]);
+    one.record(ours, WIDTH, NOW);
+    other.record(event("192.0.2.1", "b", NOW + 1, 9.0), WIDTH, NOW + 1);
+    save(&mut one);
+    let kept = save(&mut other);
+    assert_eq!((kept.id.as_str(), kept.count, kept.max_score), ("a", 2, 9.0));
+    // Counted in while the row was on its way.
+    assert_eq!(one.record(event("192.0.2.1", "c", NOW + 2, 1.0), WIDTH, NOW + 2), place("a", 2, false));
+    one.kept(vec![kept], NOW);
+    assert_eq!((one.list(NOW)[0].count, one.signals("ip:192.0.2.1").len()), (3, 1));
+    save(&mut one);
+    assert_eq!(other.record(event("192.0.2.1", "d", NOW + 3, 1.0), WIDTH, NOW + 3), place("a", 3, false));
+    let kept = save(&mut other);
+    one.kept(vec![kept], NOW);
+    let seen = |incidents: &mut Incidents| serde_json::to_value(&incidents.list(NOW)[0]).unwrap();
+    assert_eq!((seen(&mut one), one.list(NOW)[0].count), (seen(&mut other), 4));
+    // The other one has forgotten it; what comes meanwhile is a new one.
+    one.record(event("192.0.2.1", "e", NOW + 4, 1.0), WIDTH, NOW + 4);
+    one.gone(&["ip:192.0.2.1".to_owned()]);
+    assert_eq!(one.list(NOW + 4)[0].count, 1);
+    one.unsaved(NOW + 4);
+    one.gone(&["ip:192.0.2.1".to_owned()]);
+    assert!(one.list(NOW + 4).is_empty() && one.unsaved(NOW + 4).removed.is_empty());
 }
 
 #[test]
-fn limits_apply_as_they_are_configured() {
+fn states_that_another_control_plane_sets_are_followed() {
     let mut incidents = Incidents::default();
-    incidents.limit(IncidentLimits { window: 1000, timeline: 3, kept: 5000, reopen_grace: 0 });
-    for number in 0..5 {
-        incidents.record(event("192.0.2.1", &format!("i{number}"), NOW + number, 1.0), WIDTH, NOW + number);
-    }
-    let place = incidents.record(event("192.0.2.1", "next", NOW + 1005, 1.0), WIDTH, NOW + 1005).unwrap();
-    assert_eq!((place.id.as_str(), place.count), ("next", 1), "the window has passed");
-    for number in 0..5 {
-        incidents.record(event("192.0.2.2", &format!("i{number}"), NOW + number, 1.0), WIDTH, NOW + 1005);
-    }
-    incidents.limit(IncidentLimits { timeline: 2, kept: 5000, ..IncidentLimits::default() });
-    incidents.record(event("192.0.2.2", "last", NOW + 1005, 1.0), WIDTH, NOW + 1005);
-    let lengths: Vec<usize> = incidents.list(NOW + 1005).iter().map(|incident| incident.timeline.len()).collect();
-    assert_eq!(lengths, [2, 1]);
-    assert_eq!(incidents.list(NOW + 1005 + 5001).len(), 0);
+    incidents.record(event("192.0.2.1", "a", NOW, 1.0), WIDTH, NOW);
+    let state = |incidents: &mut Incidents, now| incidents.list(now)[0].state;
+    let follow = |incidents: &mut Incidents, read: Option<Workflow>| {
+        let changes = incidents.workflow_changes();
+        assert!(incidents.follow_workflows(read.into_iter().collect(), changes));
+    };
+    follow(&mut incidents, workflow("resolved", NOW));
+    assert_eq!(state(&mut incidents, NOW), IncidentState::Resolved);
+    // An event opens it; the store has not cleared the state yet.
+    let late = NOW + 10_000;
+    assert_eq!(incidents.record(event("192.0.2.1", "b", late, 1.0), WIDTH, late), place("a", 2, true));
+    follow(&mut incidents, workflow("resolved", NOW));
+    assert_eq!(state(&mut incidents, late), IncidentState::Open);
+    // Set here after the others were read.
+    let changes = incidents.workflow_changes();
+    incidents.set_workflow("ip:192.0.2.1", workflow("acknowledged", late));
+    assert!(!incidents.follow_workflows(Vec::new(), changes));
+    assert_eq!(state(&mut incidents, late), IncidentState::Acknowledged);
+    follow(&mut incidents, None);
+    assert_eq!(state(&mut incidents, late), IncidentState::Open, "another one has cleared it");
 }

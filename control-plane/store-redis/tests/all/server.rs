@@ -130,7 +130,7 @@ impl RedisServer {
     }
 
     pub(crate) async fn open_at(&self, url: &str) -> Result<SqliteStore, StoreError> {
-        palisade_store_redis::open(RedisOptions::parse(url).unwrap(), &self.folder.path().join("replicas")).await
+        palisade_store_redis::open(RedisOptions::parse(url).unwrap(), &self.folder.path().join("replicas"), true).await
     }
 }
 

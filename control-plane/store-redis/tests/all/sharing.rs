@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::fabric::{Ban, Note};
-use store::{FabricStore as _, Store, StoreError};
+use store::fabric::{Ban, IncidentRow, MergeIncident, Note, Workflow};
+use store::{Elsewhere, FabricStore as _, Keys, Others, Store, StoreError};
 
 use crate::server::RedisServer;
 
@@ -121,4 +121,81 @@ async fn a_hundred_thousand_bans_are_shared_and_lifted_at_once() {
     assert_eq!(other.bans_lift_all(3, Note::none()).await.unwrap().len(), 100_000);
     assert_eq!(one.bans_count(3).await, Ok(0));
     assert_eq!(one.lifted(true).await.unwrap().len(), 100_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_change_is_announced_by_its_keys() {
+    let Some(server) = RedisServer::start().await else { return };
+    let one = server.open().await;
+    one.document_put("first", vec![1]).await.unwrap();
+    let other = server.open().await;
+    let mut others = other.elsewhere();
+    let keys = async |others: &mut Others| match tokio::time::timeout(LONG, others.next()).await.unwrap().unwrap() {
+        Elsewhere::Keys(keys) => keys,
+        Elsewhere::Anything => panic!("everything is read anew"),
+    };
+    one.document_put("feeds/a", vec![1]).await.unwrap();
+    assert_eq!(keys(&mut others).await, Keys { documents: ["feeds/a".to_owned()].into(), ..Keys::default() });
+    one.document_remove("feeds/a").await.unwrap();
+    assert_eq!(keys(&mut others).await, Keys { documents: ["feeds/a".to_owned()].into(), ..Keys::default() });
+    let row = IncidentRow { key: "ip:a".into(), json: "{\"last_seen\":1}".into() };
+    let keep: MergeIncident = Arc::new(|_, added| added.to_owned());
+    one.incidents_merge(vec![row], Arc::clone(&keep), vec![]).await.unwrap();
+    let incident = Keys { incidents: ["ip:a".to_owned()].into(), ..Keys::default() };
+    assert_eq!(keys(&mut others).await, incident);
+    one.incidents_merge(vec![], keep, vec![("ip:a".into(), 1)]).await.unwrap();
+    assert_eq!(keys(&mut others).await, incident);
+    let workflow = Workflow { key: "ip:a".into(), state: "resolved".into(), ..Workflow::default() };
+    one.workflow_put(workflow, Note::none()).await.unwrap();
+    assert_eq!(keys(&mut others).await, Keys { workflows: true, ..Keys::default() });
+    // Of what nothing is told the gateways or read again there is no word, nor of what this one changes.
+    one.puzzle_spend("p", 1).await.unwrap();
+    other.document_put("b", vec![1]).await.unwrap();
+    one.document_put("c", vec![1]).await.unwrap();
+    assert_eq!(keys(&mut others).await, Keys { documents: ["c".to_owned()].into(), ..Keys::default() });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_leads_and_another_takes_over_when_it_is_gone() {
+    let Some(server) = RedisServer::start().await else { return };
+    let one = server.open().await;
+    let mut leads = one.leads();
+    tokio::time::timeout(LONG, leads.wait_for(|leads| *leads)).await.unwrap().unwrap();
+    let others = [server.open().await, server.open().await];
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(others.iter().all(|store| !*store.leads().borrow()));
+    assert!(*one.leads().borrow(), "it has renewed its turn");
+    // One that stops gives its turn up.
+    one.close().await.unwrap();
+    let leader = async || loop {
+        let leading: Vec<usize> = (0..others.len()).filter(|number| *others[*number].leads().borrow()).collect();
+        assert!(leading.len() < 2, "two lead");
+        if let Some(leader) = leading.first() {
+            return *leader;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    let next = tokio::time::timeout(LONG, leader()).await.unwrap();
+    // The turn of one that was killed ends by itself.
+    let mut leads = others[next].leads();
+    server.ask("SET {palisade}:leader killed PX 3000");
+    tokio::time::timeout(LONG, leads.wait_for(|leads| !*leads)).await.unwrap().unwrap();
+    tokio::time::timeout(LONG, leader()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_server_no_one_leads() {
+    let Some(mut server) = RedisServer::start().await else { return };
+    let store = server.open().await;
+    let mut leads = store.leads();
+    tokio::time::timeout(LONG, leads.wait_for(|leads| *leads)).await.unwrap().unwrap();
+    // A server that hangs keeps the turn of the one that leads, which cannot know it.
+    server.signal(rustix::process::Signal::STOP);
+    tokio::time::timeout(LONG, leads.wait_for(|leads| !*leads)).await.unwrap().unwrap();
+    server.signal(rustix::process::Signal::CONT);
+    tokio::time::timeout(LONG, leads.wait_for(|leads| *leads)).await.unwrap().unwrap();
+    server.kill();
+    tokio::time::timeout(LONG, leads.wait_for(|leads| !*leads)).await.unwrap().unwrap();
+    assert!(server.begin().await);
+    tokio::time::timeout(LONG, leads.wait_for(|leads| *leads)).await.unwrap().unwrap();
 }

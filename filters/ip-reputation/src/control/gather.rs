@@ -1,4 +1,6 @@
 //! Keeps all feeds up to date: fetches them when they are due, keeps their lists in the store, and publishes the table of all of them.
+//!
+//! Of several control planes with one store, the one that leads fetches; the others take over what it has kept.
 
 #[cfg(test)]
 mod tests;
@@ -10,6 +12,7 @@ use std::time::Duration;
 
 use kit::{Entity as _, Item, Sources, View};
 use lists::{Failure, Fetched};
+use store::{Elsewhere, Others};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinSet};
 
@@ -40,9 +43,11 @@ type Waiting = Vec<oneshot::Sender<Result<(), Refused>>>;
 pub(super) async fn gather(sources: Sources) {
     let Some(runtime) = sources.runtime::<Reputation>() else { return };
     let Some(orders) = runtime.inbox() else { return };
+    // From before the lists are read: nothing that is kept meanwhile is missed.
+    let others = sources.store.elsewhere();
     let mut gatherer = Gatherer::new(sources, runtime);
     gatherer.load().await;
-    gatherer.run(orders).await;
+    gatherer.run(orders, others).await;
 }
 
 struct Gatherer {
@@ -86,15 +91,17 @@ impl Gatherer {
         }
     }
 
-    async fn run(&mut self, mut orders: mpsc::Receiver<Order>) {
+    async fn run(&mut self, mut orders: mpsc::Receiver<Order>, mut others: Others) {
+        let mut leads = self.sources.store.leads();
         self.follow_entities().await;
         loop {
+            let scheduled = *leads.borrow_and_update();
             let published = self.publish().await;
             for done in self.done.drain(..) {
                 let _ = done.send(published.clone().map_err(Refused::Because));
             }
-            self.start_fetches();
-            let sleep = self.feeds.next_due().map_or(LONGEST_SLEEP, |due| {
+            self.start_fetches(scheduled);
+            let sleep = self.feeds.next_due(scheduled).map_or(LONGEST_SLEEP, |due| {
                 let wait = due.saturating_sub((self.sources.clock)());
                 Duration::from_millis(wait).min(LONGEST_SLEEP)
             });
@@ -107,6 +114,8 @@ impl Gatherer {
                     Err(_) => return,
                 },
                 Some(order) = orders.recv() => self.obey(order).await,
+                Some(changed) = others.next() => self.follow_others(&changed).await,
+                Ok(()) = leads.changed() => {}
                 Some(ended) = self.fetches.join_next_with_id() => {
                     let (task, outcome) = match ended {
                         Ok((task, outcome)) => (task, outcome),
@@ -115,6 +124,30 @@ impl Gatherer {
                     self.ended(task, outcome).await;
                 }
                 () = tokio::time::sleep(sleep), if !is_full => {}
+            }
+        }
+    }
+
+    /// Takes over what another control plane has kept of feeds.
+    async fn follow_others(&mut self, changed: &Elsewhere) {
+        let ids: Vec<String> = match changed {
+            Elsewhere::Keys(keys) => keys.feeds.iter().cloned().collect(),
+            Elsewhere::Anything => self.feeds.ids().map(str::to_owned).collect(),
+        };
+        for id in ids.into_iter().filter(|id| self.feeds.get(id).is_some()).collect::<Vec<_>>() {
+            match self.sources.store.feed(&id).await {
+                Ok(Some(kept)) => {
+                    let restoring = tokio::task::spawn_blocking(move || keep::restored(kept));
+                    if let Ok(state) = restoring.await {
+                        self.feeds.follow(&id, state, (self.sources.clock)());
+                        self.show(&id);
+                    }
+                }
+                // It is deleted, which the entities say as well, or nothing was fetched yet.
+                Ok(None) => {}
+                Err(error) => {
+                    self.sources.trouble(&format!("the list of the threat feed `{id}` could not be read: {error}"))
+                }
             }
         }
     }
@@ -199,10 +232,10 @@ impl Gatherer {
     }
 
     /// Starts the fetches that are due, as many as may run.
-    fn start_fetches(&mut self) {
+    fn start_fetches(&mut self, scheduled: bool) {
         let now = (self.sources.clock)();
         while self.fetches.len() < AT_ONCE {
-            let Some((id, feed)) = self.feeds.due(now) else { return };
+            let Some((id, feed)) = self.feeds.due(now, scheduled) else { return };
             let id = id.to_owned();
             self.begun += 1;
             let Some(start) = feed.start(self.begun) else { return };

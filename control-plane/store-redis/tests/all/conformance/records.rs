@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use store::Store;
-use store::alerts::{AlertNotes, MAX_TOLD, MAX_WAITING, Told, WaitingAlert};
-use store::fabric::{Ban, IncidentRow, Issued, Note, Step, Workflow};
+use store::alerts::{
+    AlertNotes, Burst, CLOCK_SKEW, Claim, Forgotten, MAX_BURST_PARTS, MAX_TOLD, MAX_WAITING, Told, WaitingAlert,
+};
+use store::fabric::{Ban, IncidentRow, Issued, MergeIncident, Note, Step, Workflow};
 
 use super::{NOW, RULES, ban, charge, entry};
 
@@ -13,8 +15,20 @@ pub(crate) async fn incidents_and_their_states_come_back(
     reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
 ) {
     let row = |key: &str, json: &str| IncidentRow { key: key.into(), json: json.into() };
-    store.incidents_write(vec![row("ip:a", "1"), row("ip:b", "1")], vec![]).await.unwrap();
-    store.incidents_write(vec![row("ip:a", "2")], vec!["ip:b".into()]).await.unwrap();
+    let merge: MergeIncident = Arc::new(|kept, added| match kept {
+        Some(kept) => format!("{{\"last_seen\":5,\"of\":[{kept},{added}]}}"),
+        None => added.to_owned(),
+    });
+    let seen = |at: u64| format!("{{\"last_seen\":{at}}}");
+    let added = vec![row("ip:a", "1"), row("ip:b", &seen(7)), row("ip:c", &seen(8))];
+    assert_eq!(store.incidents_merge(added.clone(), Arc::clone(&merge), vec![]).await.unwrap(), added);
+    // One that was seen since it was found to be silent stays.
+    let removed = vec![("ip:b".into(), 7), ("ip:c".into(), 7), ("ip:d".into(), 7)];
+    let merged = store.incidents_merge(vec![row("ip:a", "2")], merge, removed).await.unwrap();
+    assert_eq!(merged, [row("ip:a", "{\"last_seen\":5,\"of\":[1,2]}")]);
+    let kept = [merged[0].clone(), row("ip:c", &seen(8))];
+    let keys = ["ip:a", "ip:b", "ip:c"].map(str::to_owned).to_vec();
+    assert_eq!(store.incidents_of(keys).await.unwrap(), kept);
     let state = |key: &str, at| Workflow {
         key: key.into(),
         state: "resolved".into(),
@@ -27,7 +41,7 @@ pub(crate) async fn incidents_and_their_states_come_back(
     }
     store.workflows_clear(vec![("ip:a".into(), NOW), ("ip:b".into(), NOW + 4)], Note::none()).await.unwrap();
     let store = reopened(store).await;
-    assert_eq!(store.incidents().await.unwrap(), [row("ip:a", "2")]);
+    assert_eq!(store.incidents().await.unwrap(), kept);
     assert_eq!(store.workflows().await.unwrap(), [state("ip:b", NOW + 5), state("ip:c", NOW + 9)]);
     store.fabric_sweep(NOW, NOW + 5).await.unwrap();
     assert_eq!(store.workflows().await.unwrap(), [state("ip:c", NOW + 9)]);
@@ -98,33 +112,75 @@ pub(crate) async fn what_alert_rules_have_told_and_what_waits_comes_back(
 ) {
     let told = |rule: &str, subject: &str, at| Told { rule: rule.into(), subject: subject.into(), at };
     let waiting = |id: &str, at| WaitingAlert { id: id.into(), at, json: format!("{{\"id\":\"{id}\"}}") };
-    let first = AlertNotes {
-        told: vec![told("r", "a", NOW), told("r", "b", NOW + 1), told("s", "a", NOW + 2)],
-        waiting: vec![waiting("m2", NOW + 1), waiting("m1", NOW)],
-        ..AlertNotes::default()
+    let claim = |rule: &str, subject: &str, id: &str, at| Claim {
+        told: told(rule, subject, at),
+        cooldown: 10_000,
+        message: waiting(id, at),
     };
-    store.alerts_note(first).await.unwrap();
-    let second = AlertNotes {
-        // Told again within one look, after it was reopened.
-        forgotten: vec![("r".into(), "b".into()), ("s".into(), "a".into())],
-        told: vec![told("r", "a", NOW + 9), told("s", "a", NOW + 7)],
-        waiting: vec![waiting("m3", NOW + 9)],
+    let note = async |forgotten: Vec<(&str, &str, u64)>, claims: Vec<Claim>| {
+        let forgotten = forgotten.into_iter().map(|(rule, subject, at)| Forgotten {
+            rule: rule.into(),
+            subject: subject.into(),
+            at,
+        });
+        store.alerts_note(AlertNotes { forgotten: forgotten.collect(), claims }).await.unwrap()
     };
-    store.alerts_note(second).await.unwrap();
-    store.alerts_settle(vec!["m1".into(), "never".into()]).await.unwrap();
+    let first = vec![claim("r", "b", "m2", NOW + 1), claim("r", "a", "m1", NOW), claim("s", "a", "m3", NOW + 2)];
+    assert_eq!(note(vec![], first).await, [None, None, None]);
+    // Of two that tell of the same one is the first, also where the clock of the other is a little behind.
+    let again =
+        vec![claim("r", "a", "x", NOW + 9_999), claim("r", "a", "y", NOW - CLOCK_SKEW), claim("q", "a", "m4", NOW)];
+    assert_eq!(note(vec![], again).await, [Some(NOW), Some(NOW), None]);
+    let later = vec![claim("r", "a", "m5", NOW + 10_000), claim("q", "a", "m6", NOW - CLOCK_SKEW - 1)];
+    assert_eq!(note(vec![], later).await, [None, None], "the cooldown has passed; a clock was set back");
+    // It was opened again: told once more, by one of two that have seen it.
+    let at = NOW + 5_000;
+    let reopens = vec![("s", "a", at), ("r", "b", NOW + CLOCK_SKEW)];
+    let claims = vec![claim("s", "a", "m7", at), claim("r", "b", "z", at)];
+    assert_eq!(note(reopens.clone(), claims).await, [None, Some(NOW + 1)], "what was just told is not forgotten");
+    assert_eq!(note(reopens, vec![claim("s", "a", "w", at + 1)]).await, [Some(at)]);
+    store.alerts_settle(["m1", "m2", "m3", "m4", "m6", "never"].map(str::to_owned).to_vec()).await.unwrap();
+    let kept = WaitingAlert { json: "{}".into(), ..waiting("m7", at) };
+    store.alerts_keep(vec![kept.clone(), waiting("m1", at)]).await.unwrap();
     let store = reopened(store).await;
-    assert_eq!(store.alerts_told().await.unwrap(), [told("s", "a", NOW + 7), told("r", "a", NOW + 9)]);
-    assert_eq!(store.alerts_waiting().await.unwrap(), [waiting("m2", NOW + 1), waiting("m3", NOW + 9)]);
-    store.alerts_sweep(NOW + 7).await.unwrap();
-    assert_eq!(store.alerts_told().await.unwrap(), [told("r", "a", NOW + 9)]);
+    let expected = [
+        told("q", "a", NOW - CLOCK_SKEW - 1),
+        told("r", "b", NOW + 1),
+        told("s", "a", at),
+        told("r", "a", NOW + 10_000),
+    ];
+    assert_eq!(store.alerts_told().await.unwrap(), expected);
+    assert_eq!(store.alerts_waiting().await.unwrap(), [kept, waiting("m5", NOW + 10_000)]);
+    store.alerts_sweep(at).await.unwrap();
+    assert_eq!(store.alerts_told().await.unwrap(), expected[3..]);
 
-    let many = AlertNotes {
-        told: (0..=MAX_TOLD).map(|at| told("r", &at.to_string(), at.into())).collect(),
-        waiting: (0..=MAX_WAITING).map(|at| waiting(&at.to_string(), at.into())).collect(),
-        ..AlertNotes::default()
-    };
-    store.alerts_note(many).await.unwrap();
+    let claims = (0..=MAX_TOLD).map(|at| claim("r", &at.to_string(), &at.to_string(), at.into())).collect();
+    store.alerts_note(AlertNotes { claims, ..AlertNotes::default() }).await.unwrap();
     let (told, waiting) = (store.alerts_told().await.unwrap(), store.alerts_waiting().await.unwrap());
     assert_eq!((told.len(), waiting.len()), (MAX_TOLD as usize, MAX_WAITING as usize), "the oldest went");
-    assert_eq!((told[0].at, waiting[0].at), (2, 3));
+    assert_eq!((told[0].at, waiting[0].at), (2, u64::from(MAX_TOLD - MAX_WAITING) + 3));
+}
+
+pub(crate) async fn the_events_of_a_burst_are_counted_together(
+    store: Arc<dyn Store>,
+    reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+) {
+    let burst = |added: &[(u64, u64)], since| Burst { rule: "r".into(), window: 1000, added: added.to_vec(), since };
+    assert_eq!(store.alerts_burst(burst(&[(10, 1), (20, 2)], 0)).await.unwrap(), [(10, 1), (20, 2)]);
+    assert_eq!(store.alerts_burst(burst(&[(20, 5), (15, 1)], 0)).await.unwrap(), [(10, 1), (15, 1), (20, 7)]);
+    let store = reopened(store).await;
+    assert_eq!(store.alerts_burst(burst(&[], 11)).await.unwrap(), [(15, 1), (20, 7)]);
+    assert_eq!(
+        store.alerts_burst(burst(&[(20, u64::MAX)], 20)).await.unwrap(),
+        [(20, u64::MAX)],
+        "it does not begin anew"
+    );
+    let other = Burst { window: 2000, ..burst(&[(30, 1)], 0) };
+    assert_eq!(store.alerts_burst(other).await.unwrap(), [(30, 1)], "another window");
+    store.alerts_sweep(29).await.unwrap();
+    let many: Vec<_> = (31..31 + MAX_BURST_PARTS as u64).map(|begin| (begin, 1)).collect();
+    let counted = store.alerts_burst(Burst { window: 2000, ..burst(&many, 0) }).await.unwrap();
+    assert_eq!((counted.len(), counted[0].0), (MAX_BURST_PARTS, 31), "the oldest went");
+    store.alerts_sweep(u64::from(u32::MAX)).await.unwrap();
+    assert_eq!(store.document_names("alerts/").await.unwrap(), Vec::<String>::new());
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::counts::{BudgetTake, Counted, TakeOutcome};
-use store::fabric::Note;
+use store::fabric::{IncidentRow, MergeIncident, Note};
 use store::{Store, StoreError};
 
 use super::{NOW, ban};
@@ -56,4 +56,28 @@ pub(crate) async fn what_two_write_at_the_same_time_is_counted_once(one: Arc<dyn
     revisions.sort_unstable();
     assert_eq!(revisions, (1..=400).collect::<Vec<_>>());
     assert_eq!(one.entities().await, other.entities().await);
+}
+
+/// What two add to an incident at once is in it once, and each gets what there is then.
+pub(crate) async fn what_two_add_to_an_incident_is_added_once(one: Arc<dyn Store>, other: Arc<dyn Store>) {
+    let stores = [Arc::clone(&one), Arc::clone(&other)];
+    let merge: MergeIncident = Arc::new(|kept, added| {
+        let number = |text: &str| text.parse::<u64>().unwrap();
+        (kept.map_or(0, number) + number(added)).to_string()
+    });
+    let adding = (0..200_u64).map(|number| {
+        let (store, merge) = (Arc::clone(&stores[usize::try_from(number % 2).unwrap()]), Arc::clone(&merge));
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(number % 40)).await;
+            let row = IncidentRow { key: "ip:a".into(), json: "1".into() };
+            let merged = store.incidents_merge(vec![row], merge, vec![]).await.unwrap();
+            merged[0].json.parse::<u64>().unwrap()
+        })
+    });
+    let mut sums = Vec::new();
+    for sum in adding.collect::<Vec<_>>() {
+        sums.push(sum.await.unwrap());
+    }
+    sums.sort_unstable();
+    assert_eq!(sums, (1..=200).collect::<Vec<_>>());
 }

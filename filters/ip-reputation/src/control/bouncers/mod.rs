@@ -2,6 +2,9 @@
 //!
 //! Each service is asked for all of its decisions once, and then for what has changed. Decisions end by the clock of the control plane.
 //! The decisions of all services are one table of address ranges, of which gateways are sent what has changed.
+//!
+//! Of several control planes with one store, the one that leads asks the services; the others take over what it has kept. A service tells a
+//! key each change once, so that one that has asked after another one asks for everything.
 
 mod decisions;
 mod duration;
@@ -19,7 +22,8 @@ use std::time::Duration;
 
 use kit::{Entity as _, Item, Sources, View};
 use snapshot::TableKind;
-use tokio::sync::{mpsc, oneshot};
+use store::{Elsewhere, Others};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
 
@@ -44,6 +48,8 @@ const ENDS_APART: Duration = Duration::from_secs(1);
 /// So many decisions are kept in the store with each change; more of them at most once in `KEEP_APART`.
 const KEPT_AT_ONCE: usize = 10_000;
 const KEEP_APART: u64 = 60_000;
+/// The same where other control planes take them over from there.
+const SHARE_APART: u64 = 10_000;
 /// The most bytes that are kept of one bouncer.
 const MAX_KEPT: usize = 64 << 20;
 
@@ -53,7 +59,9 @@ type Waiting = Vec<oneshot::Sender<Result<(), Refused>>>;
 pub(super) async fn gather(sources: Sources) {
     let Some(runtime) = sources.runtime::<Reputation>() else { return };
     let Some(orders) = runtime.sync_inbox() else { return };
+    let (others, leads) = (sources.store.elsewhere(), sources.store.leads());
     let mut gatherer = Gatherer {
+        leads,
         sources,
         runtime,
         bouncers: BTreeMap::new(),
@@ -68,10 +76,12 @@ pub(super) async fn gather(sources: Sources) {
         done: Vec::new(),
     };
     gatherer.load().await;
-    gatherer.run(orders).await;
+    gatherer.run(orders, others).await;
 }
 
 struct Gatherer {
+    /// Whether this control plane asks the services.
+    leads: watch::Receiver<bool>,
     sources: Sources,
     runtime: Arc<Reputation>,
     bouncers: BTreeMap<String, Tracked>,
@@ -111,7 +121,8 @@ impl Gatherer {
         }
     }
 
-    async fn run(&mut self, mut orders: mpsc::Receiver<Order>) {
+    async fn run(&mut self, mut orders: mpsc::Receiver<Order>, mut others: Others) {
+        let mut leads = self.leads.clone();
         self.follow_entities().await;
         loop {
             let now = (self.sources.clock)();
@@ -130,6 +141,8 @@ impl Gatherer {
                     Err(_) => return,
                 },
                 Some(order) = orders.recv() => self.obey(order),
+                Some(changed) = others.next() => self.follow_others(&changed).await,
+                Ok(()) = leads.changed() => {}
                 Some(ended) = self.calls.join_next_with_id() => {
                     let (task, outcome) = match ended {
                         Ok((task, outcome)) => (task, outcome),
@@ -144,16 +157,41 @@ impl Gatherer {
 
     /// Until a service is to be asked, a decision ends, or something is to be kept.
     fn sleep(&mut self, now: u64) -> Duration {
-        let is_full = self.calls.len() >= AT_ONCE;
-        let calls = self.bouncers.values_mut().filter_map(|bouncer| bouncer.due(now)).min().filter(|_| !is_full);
+        let (is_full, apart) = (self.calls.len() >= AT_ONCE, self.keeps_apart());
+        let scheduled = *self.leads.borrow();
+        let calls =
+            self.bouncers.values_mut().filter_map(|bouncer| bouncer.due(now, scheduled)).min().filter(|_| !is_full);
         let used = self.bouncers.values().filter(|bouncer| bouncer.used);
         let ends = used.clone().filter_map(|bouncer| bouncer.decisions.next_end()).min();
-        let keeps =
-            used.filter(|bouncer| bouncer.dirty).map(|bouncer| bouncer.kept_at.saturating_add(KEEP_APART)).min();
+        let keeps = used.filter(|bouncer| bouncer.dirty).map(|bouncer| bouncer.kept_at.saturating_add(apart)).min();
         let until = |at: u64| Duration::from_millis(at.saturating_sub(now));
         let ends = ends.map(|at| until(at).max(self.ends_after.saturating_duration_since(Instant::now())));
         let all = [calls.map(until), keeps.map(until), ends];
         all.into_iter().flatten().min().map_or(LONGEST_SLEEP, |sleep| sleep.min(LONGEST_SLEEP))
+    }
+
+    /// Takes over what another control plane has kept.
+    async fn follow_others(&mut self, changed: &Elsewhere) {
+        let ids: Vec<String> = match changed {
+            Elsewhere::Keys(keys) => {
+                keys.documents.iter().filter_map(|name| name.strip_prefix(keep::PREFIX)).map(str::to_owned).collect()
+            }
+            Elsewhere::Anything => self.bouncers.keys().cloned().collect(),
+        };
+        for id in ids {
+            let kept = match self.sources.store.document(&keep::name(&id)).await {
+                Ok(Some(bytes)) => tokio::task::spawn_blocking(move || keep::decode(&bytes)).await.ok().flatten(),
+                Ok(None) => None,
+                Err(error) => {
+                    self.sources.trouble(&format!("the decisions of the bouncer `{id}` could not be read: {error}"));
+                    None
+                }
+            };
+            if let (Some(kept), Some(bouncer)) = (kept, self.bouncers.get_mut(&id)) {
+                bouncer.follow(kept, (self.sources.clock)());
+                self.show(&id, None);
+            }
+        }
     }
 
     async fn follow_entities(&mut self) {
@@ -230,8 +268,10 @@ impl Gatherer {
     }
 
     fn start_calls(&mut self, now: u64) {
+        let scheduled = *self.leads.borrow();
         while self.calls.len() < AT_ONCE {
-            let due = self.bouncers.iter_mut().filter_map(|(id, bouncer)| Some((bouncer.due(now)?, id, bouncer)));
+            let due =
+                self.bouncers.iter_mut().filter_map(|(id, bouncer)| Some((bouncer.due(now, scheduled)?, id, bouncer)));
             let next = due.filter(|(due, ..)| *due <= now).min_by_key(|(due, ..)| *due);
             let Some((_, id, bouncer)) = next else { return };
             self.begun += 1;
@@ -329,11 +369,16 @@ impl Gatherer {
         }
     }
 
+    fn keeps_apart(&self) -> u64 {
+        if self.sources.store.is_dedicated() { SHARE_APART } else { KEEP_APART }
+    }
+
     /// Keeps in the store what has changed.
     async fn keep(&mut self, now: u64) {
+        let apart = self.keeps_apart();
         for (id, bouncer) in &mut self.bouncers {
             let few = bouncer.decisions.len() <= KEPT_AT_ONCE;
-            let late = now >= bouncer.kept_at.saturating_add(KEEP_APART) || now < bouncer.kept_at;
+            let late = now >= bouncer.kept_at.saturating_add(apart) || now < bouncer.kept_at;
             if !bouncer.dirty || !bouncer.initialized || !(few || late) {
                 continue;
             }

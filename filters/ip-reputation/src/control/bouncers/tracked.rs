@@ -87,6 +87,18 @@ impl Tracked {
         }
     }
 
+    /// What another control plane has been told. The service tells a key each change once: this one asks for everything next.
+    pub(super) fn follow(&mut self, kept: Kept, now: u64) {
+        let Kept { source, last_sync, decisions } = kept;
+        self.changed |= !self.initialized || !decisions.same_keys(&self.decisions);
+        (self.decisions, self.source, self.last_sync) = (Arc::new(decisions), source, last_sync);
+        (self.initialized, self.dirty, self.kept_at, self.wants_all) = (true, false, now, true);
+        (self.short, self.failures, self.error) = (0, 0, None);
+        if self.running.is_none() && self.next.is_empty() {
+            self.is_due(now, 0, now);
+        }
+    }
+
     /// How it is asked from now on.
     pub(super) fn plan(&mut self, plan: Plan, interval_seconds: u64, now: u64) {
         let interval = interval_seconds.saturating_mul(1000);
@@ -136,10 +148,11 @@ impl Tracked {
         }
     }
 
-    /// When it is asked next; `None` where it is being asked, or is not.
-    pub(super) fn due(&mut self, now: u64) -> Option<u64> {
+    /// When it is asked next; `None` where it is being asked, or is not. Unless `scheduled`, it is asked where an operator wants it.
+    pub(super) fn due(&mut self, now: u64, scheduled: bool) -> Option<u64> {
         self.due = self.due.min(now.saturating_add(self.wait));
-        (self.used && self.plan.is_some() && self.running.is_none()).then_some(self.due)
+        let is_wanted = scheduled || !self.next.is_empty();
+        (self.used && self.plan.is_some() && self.running.is_none() && is_wanted).then_some(self.due)
     }
 
     /// Begins a call with this number; whether it asks for all.

@@ -74,6 +74,20 @@ impl TrackedFeeds {
         self.0.insert(id.to_owned(), TrackedFeed { state, ..TrackedFeed::default() });
     }
 
+    /// What another control plane knows of a feed now. What is being fetched here on an operator's order comes after it.
+    pub(super) fn follow(&mut self, id: &str, state: FeedState, now: u64) {
+        let Some(feed) = self.0.get_mut(id) else { return };
+        let (idle, left_out) = (feed.state.idle.take(), feed.state.left_out.take());
+        feed.state = FeedState { idle, left_out, ..state };
+        if let Some(plan) = &feed.plan {
+            feed.state.moves_to(&plan.source);
+        }
+        if feed.running.is_none() && !feed.is_ordered() {
+            let (due, longest) = feed.next(now);
+            feed.is_due(due, longest, now);
+        }
+    }
+
     /// The feeds that are there and not among these.
     pub(super) fn ids_other_than(&self, entities: &[&Item<ThreatFeed>]) -> Vec<String> {
         // They are in the order of their ids, and may be thousands.
@@ -107,15 +121,10 @@ impl TrackedFeeds {
             feed.stop();
         }
         if moved || feed.plan.is_none() || feed.interval_millis != interval {
-            let (due, longest) = match &feed.state.current {
-                _ if moved => (now, 0),
-                _ if feed.state.failures > 0 => (feed.state.retry_at, longest(interval)),
-                Some(list) => (list.fetched_at.saturating_add(interval), interval),
-                None => (now, 0),
-            };
+            feed.interval_millis = interval;
+            let (due, longest) = if moved { (now, 0) } else { feed.next(now) };
             feed.is_due(due, longest, now);
         }
-        feed.interval_millis = interval;
         feed.state.moves_to(&plan.source);
         feed.state.idle = None;
         feed.plan = Some(plan);
@@ -170,25 +179,40 @@ impl TrackedFeeds {
         used.filter_map(|(id, feed)| Some((id.clone(), feed.state.current.as_ref()?.list.clone()))).collect()
     }
 
-    /// A feed that is due and not being fetched; the one that has been due for longest.
-    pub(super) fn due(&mut self, now: u64) -> Option<(&str, &mut TrackedFeed)> {
+    /// A feed that is due and not being fetched; the one that has been due for longest. With `scheduled`, all count; otherwise those that an
+    /// operator wants fetched here.
+    pub(super) fn due(&mut self, now: u64, scheduled: bool) -> Option<(&str, &mut TrackedFeed)> {
         // Where the clock was set back, nothing is waited for twice.
         self.0.values_mut().for_each(|feed| feed.due = feed.due.min(now.saturating_add(feed.wait)));
-        let due = self.0.iter_mut().filter(|(_, feed)| feed.is_waiting() && feed.due <= now);
+        let due = self.0.iter_mut().filter(|(_, feed)| feed.is_waiting(scheduled) && feed.due <= now);
         due.min_by_key(|(_, feed)| feed.due).map(|(id, feed)| (id.as_str(), feed))
     }
 
-    /// When the next feed is due.
-    pub(super) fn next_due(&self) -> Option<u64> {
-        self.0.values().filter(|feed| feed.is_waiting()).map(|feed| feed.due).min()
+    /// When the next feed is due, of those that [`TrackedFeeds::due`] counts.
+    pub(super) fn next_due(&self, scheduled: bool) -> Option<u64> {
+        self.0.values().filter(|feed| feed.is_waiting(scheduled)).map(|feed| feed.due).min()
     }
 }
 
 // === impl TrackedFeed ===
 
 impl TrackedFeed {
-    fn is_waiting(&self) -> bool {
-        self.used && self.running.is_none() && self.plan.is_some()
+    fn is_waiting(&self, scheduled: bool) -> bool {
+        self.used && self.running.is_none() && self.plan.is_some() && (scheduled || self.is_ordered())
+    }
+
+    /// An operator waits for its next fetch.
+    fn is_ordered(&self) -> bool {
+        !self.waiting.is_empty() || !self.forced.is_empty()
+    }
+
+    /// When it is due by what is known of it, and within how many milliseconds from now.
+    fn next(&self, now: u64) -> (u64, u64) {
+        match &self.state.current {
+            _ if self.state.failures > 0 => (self.state.retry_at, longest(self.interval_millis)),
+            Some(list) => (list.fetched_at.saturating_add(self.interval_millis), self.interval_millis),
+            None => (now, 0),
+        }
     }
 
     /// Has it fetched now. A fetch that is under way will do, unless it is to take what that one would not.

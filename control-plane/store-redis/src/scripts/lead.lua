@@ -1,0 +1,8 @@
+-- Asks to lead, or to go on leading. KEYS: leader. ARGV: the control plane, for how many milliseconds.
+-- Answers 1 where it leads.
+local leader = redis.call('GET', KEYS[1])
+if leader and leader ~= ARGV[1] then
+  return 0
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1

@@ -1,0 +1,174 @@
+//! Several control planes on one Redis: what happens at one is one matter for all.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use palisade_tests::redis::Redis;
+use serde_json::{Value, json};
+
+use crate::alerts_support::{Channels, LONG, World};
+use crate::cli_support::request;
+
+/// A score that the ledger bans nothing for: its bans are events as well.
+const LOW: f64 = 1.0;
+
+/// Two control planes, each with a gateway's link.
+struct Pair {
+    one: World,
+    other: World,
+    data: [PathBuf; 2],
+    redis: Redis,
+    _folder: tempfile::TempDir,
+}
+
+impl Pair {
+    async fn start() -> Pair {
+        let redis = Redis::start();
+        let folder = tempfile::tempdir().unwrap();
+        let data = ["one", "other"].map(|name| folder.path().join(name));
+        let url = redis.url();
+        let store = ["--store", url.as_str()];
+        let one = World::start_on(&data[0], &store).await;
+        until("the first one leads", async || leads(&one)).await;
+        let other = World::beside(&data[0], &data[1], &store).await;
+        Pair { one, other, data, redis, _folder: folder }
+    }
+
+    fn both(&self) -> [&World; 2] {
+        [&self.one, &self.other]
+    }
+}
+
+fn leads(world: &World) -> bool {
+    let (_, metrics) = request(&world.server.rest, "", "GET", "/metrics", "").unwrap();
+    metrics.lines().any(|line| line == "palisade_control_plane_leads 1")
+}
+
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let ends = tokio::time::Instant::now() + LONG;
+    while !holds().await {
+        assert!(tokio::time::Instant::now() < ends, "{what}: never");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The incidents of a control plane by key: id, events, state.
+fn incidents(world: &World) -> Vec<(String, Value, Value, Value)> {
+    let answer = world.console("GET", "_incidents", &Value::Null);
+    let mut all: Vec<_> = answer["incidents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            (one["key"].as_str().unwrap().to_owned(), one["id"].clone(), one["count"].clone(), one["state"].clone())
+        })
+        .collect();
+    all.sort_by(|one, other| one.0.cmp(&other.0));
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_one_caller_at_two_control_planes_are_one_incident() {
+    let pair = Pair::start().await;
+    for at in [0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0] {
+        pair.both()[at].event("192.0.2.9", LOW).await;
+    }
+    pair.other.event("192.0.2.10", LOW).await;
+    let row = |ip: &str, count: u32| (format!("ip:{ip}"), json!(format!("inc-{ip}")), json!(count), json!("open"));
+    let agree = async |what: &str, wanted: &[(String, Value, Value, Value)]| {
+        let agreed = until(what, async || pair.both().iter().all(|world| incidents(world) == wanted));
+        let agreed = tokio::time::timeout(LONG / 2, agreed).await;
+        assert!(agreed.is_ok(), "{what}: {:?}", pair.both().map(incidents));
+    };
+    agree("one incident", &[row("192.0.2.10", 1), row("192.0.2.9", 12)]).await;
+    let resolved = json!({ "key": "ip:192.0.2.9", "state": "resolved", "note": "ours" });
+    pair.one.console("POST", "_incident_state", &resolved);
+    agree("it is resolved, and so not listed", &[row("192.0.2.10", 1)]).await;
+    // It opens with an event at the other one, after the grace.
+    let (status, answer) = request(
+        &pair.one.server.rest,
+        &pair.one.server.authorization,
+        "PATCH",
+        "/apis/palisade.svc/v1/global-config/global-config",
+        &json!({ "security": { "incidents": { "reopen_grace_seconds": 0 } } }).to_string(),
+    )
+    .unwrap();
+    assert_eq!(status, 200, "{answer}");
+    until("the other one has the grace", async || {
+        pair.other.event("192.0.2.9", LOW).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        incidents(&pair.one).iter().any(|(key, ..)| key == "ip:192.0.2.9")
+    })
+    .await;
+    // A control plane that is killed loses nothing that it has kept, and one that starts has all of it.
+    until("both agree", async || incidents(&pair.one) == incidents(&pair.other)).await;
+    let Pair { one, other, data, redis, _folder } = pair;
+    let before = incidents(&other);
+    drop(one);
+    let url = redis.url();
+    let again = World::with(crate::cli_support::Server::start_with(&data[0], &["--store", url.as_str()])).await;
+    assert_eq!((incidents(&again), incidents(&other)), (before.clone(), before));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alert_is_sent_once_and_a_burst_counts_over_all() {
+    let pair = Pair::start().await;
+    let (mut incident, mut burst, mut ban) =
+        (Channels::start(&[]).await, Channels::start(&[]).await, Channels::start(&[]).await);
+    let channel = |url: &str| json!({ "kind": "webhook", "url": url });
+    pair.one.rule("incident", json!({ "channel": channel(&incident.url), "min_score": 0, "min_count": 6 }));
+    let fields = json!({ "trigger": "burst", "min_score": 0, "burst_threshold": 10, "burst_window_seconds": 600, "channel": channel(&burst.url) });
+    pair.one.rule("burst", fields);
+    pair.one.rule("ban", json!({ "trigger": "ban", "channel": channel(&ban.url) }));
+    for world in pair.both() {
+        until("the rules are known", async || world.console("GET", "_status", &Value::Null)["alerts"]["rules"] == 3)
+            .await;
+    }
+    // Five events at each: neither sees enough of them.
+    for world in pair.both() {
+        for _ in 0..5 {
+            world.event("192.0.2.9", LOW).await;
+        }
+    }
+    let (_, told) = burst.next().await;
+    assert_eq!(told["burst"]["count"], 10, "{told}");
+    until("one incident", async || incidents(&pair.one).first().is_some_and(|row| row.2 == json!(10))).await;
+    until("at both", async || incidents(&pair.one) == incidents(&pair.other)).await;
+    // Both have seen enough of it by now, and more comes.
+    for _ in 0..3 {
+        for world in pair.both() {
+            world.event("192.0.2.9", LOW).await;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let (_, told) = incident.next().await;
+    assert_eq!(told["incident"]["id"], "inc-192.0.2.9", "{told}");
+    pair.other.console("POST", "_ban", &json!({ "ref": "ip:192.0.2.77" }));
+    let (_, told) = ban.next().await;
+    assert_eq!(told["ban"]["way"], "hand", "{told}");
+    // What would come twice would have come by now: each control plane has shared its events since.
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    assert!(incident.requests.is_empty() && burst.requests.is_empty() && ban.requests.is_empty());
+}
+
+/// What operators have done is told by one control plane, and by the next one when that is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_outbox_is_sent_once_by_the_one_that_leads() {
+    let Pair { one, other, data: _data, redis: _redis, _folder } = Pair::start().await;
+    let bans = |world: &World| {
+        let lines = std::fs::read_to_string(&world.server.events).unwrap_or_default();
+        let events = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let audits = events.filter(|event| event["@type"] == "SvcWafSecurityAudit" && event["action"] == "ban");
+        audits.map(|event| event["ref"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    other.console("POST", "_ban", &json!({ "ref": "ip:192.0.2.1" }));
+    one.console("POST", "_ban", &json!({ "ref": "ip:192.0.2.2" }));
+    until("the first one tells both", async || bans(&one).len() == 2).await;
+    assert_eq!(bans(&other), Vec::<String>::new());
+    let mut one = one;
+    one.server.child.kill().unwrap();
+    one.server.child.wait().unwrap();
+    other.console("POST", "_ban", &json!({ "ref": "ip:192.0.2.3" }));
+    until("the other one takes over", async || bans(&other).contains(&"ip:192.0.2.3".to_owned())).await;
+    assert!(leads(&other));
+}

@@ -11,8 +11,9 @@ const WANTED: [(&str, &[&str], &str); 3] = [
     ("maxmemory-policy", &["noeviction"], "the server may drop what must not be forgotten"),
 ];
 
-/// Reads the settings, if the server permits it.
-pub(crate) async fn look(link: &Link) {
+/// Reads the settings, if the server permits it; what is not as it should be, in sentences.
+pub(crate) async fn look(link: &Link) -> Vec<String> {
+    let mut cautions = Vec::new();
     for (name, wanted, otherwise) in WANTED {
         let mut command = redis::cmd("CONFIG");
         command.arg("GET").arg(name);
@@ -21,12 +22,15 @@ pub(crate) async fn look(link: &Link) {
             answer.ok().and_then(|answer| Vec::<String>::from_redis_value(answer).ok()).and_then(|mut pair| pair.pop());
         match found {
             Some(found) if wanted.contains(&found.as_str()) => {}
-            Some(found) => tracing::warn!(
-                server = %link.server, setting = name, found, wanted = wanted.join(" or "), "{otherwise}: change the setting"
-            ),
+            Some(found) => {
+                let wanted = wanted.join(" or ");
+                tracing::warn!(server = %link.server, setting = name, found, wanted, "{otherwise}: change the setting");
+                cautions.push(format!("{name} of the server is {found}, not {wanted}: {otherwise}"));
+            }
             None => tracing::info!(
                 server = %link.server, setting = name, wanted = wanted.join(" or "), "the setting cannot be read here: see to it"
             ),
         }
     }
+    cautions
 }

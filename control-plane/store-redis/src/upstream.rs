@@ -42,6 +42,8 @@ pub(crate) struct RedisUpstream {
     handle: tokio::runtime::Handle,
     scripts: Scripts,
     held: Mutex<Option<(Stopwatch, Position)>>,
+    /// What the settings of the server make less durable than it should be.
+    cautions: Vec<String>,
     /// The task that asks to lead, and what it says.
     leading: Mutex<Option<(JoinHandle<()>, watch::Receiver<bool>)>>,
     /// The names of this control plane's changes: a random number, and one that grows.
@@ -108,7 +110,7 @@ impl RedisUpstream {
             timeout: options.timeout,
             published: AtomicU64::new(0),
         };
-        let upstream = RedisUpstream {
+        let mut upstream = RedisUpstream {
             shared: Arc::new(shared),
             handle: runtime.handle().clone(),
             runtime: Mutex::new(Some(runtime)),
@@ -118,11 +120,12 @@ impl RedisUpstream {
                 release: Script::new(include_str!("scripts/release.lua")),
             },
             held: Mutex::default(),
+            cautions: Vec::new(),
             leading: Mutex::default(),
             name: random.iter().map(|byte| format!("{byte:02x}")).collect(),
             number: AtomicU64::new(0),
         };
-        upstream.handle.block_on(crate::settings::look(&upstream.shared.link));
+        upstream.cautions = upstream.handle.block_on(crate::settings::look(&upstream.shared.link));
         upstream.handle.block_on(position(&upstream.shared))?;
         Ok(upstream)
     }
@@ -301,6 +304,10 @@ impl Upstream for RedisUpstream {
 
     fn watch(&self, moved: Box<dyn Fn() + Send + Sync>) {
         self.handle.spawn(notices::run(Arc::downgrade(&self.shared), moved));
+    }
+
+    fn cautions(&self) -> Vec<String> {
+        self.cautions.clone()
     }
 
     fn lead(&self, leads: watch::Sender<bool>) {

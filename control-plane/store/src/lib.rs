@@ -175,6 +175,9 @@ pub trait Store: AlertStore + CountStore + FabricStore + FeedStore + InventorySt
     /// Whether the store is a server of its own that several control planes share.
     fn is_dedicated(&self) -> bool;
 
+    /// What makes acknowledged changes less durable than they should be, such as settings of a shared server; sentences.
+    fn cautions(&self) -> Vec<String>;
+
     /// Proves that the store can be read.
     fn ping(&self) -> Pending<'_, ()>;
 

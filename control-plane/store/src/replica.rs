@@ -82,6 +82,11 @@ pub trait Upstream: Send + Sync + 'static {
     /// Calls `moved` soon after each change of another control plane, and after each reconnect, until the store is closed.
     fn watch(&self, moved: Box<dyn Fn() + Send + Sync>);
 
+    /// What makes acknowledged changes less durable than they should be, in sentences.
+    fn cautions(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Asks to lead, and goes on asking until the store is closed; `leads` says whether this control plane does. It stops leading by itself
     /// when the server cannot be reached for the time that it has given.
     fn lead(&self, leads: watch::Sender<bool>);

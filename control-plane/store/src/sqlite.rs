@@ -397,6 +397,10 @@ impl Store for SqliteStore {
         self.following.is_some()
     }
 
+    fn cautions(&self) -> Vec<String> {
+        self.following.as_ref().map(|following| following.upstream().cautions()).unwrap_or_default()
+    }
+
     fn ping(&self) -> Pending<'_, ()> {
         Box::pin(self.read(|db| entities::revision(db).map(|_| ())))
     }

@@ -1,13 +1,17 @@
 //! Several control planes on one Redis: what happens at one is one matter for all.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use palisade_tests::redis::Redis;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 use crate::alerts_support::{Channels, LONG, World};
-use crate::cli_support::request;
+use crate::cli_support::{Server, request};
 
 /// A score that the ledger bans nothing for: its bans are events as well.
 const LOW: f64 = 1.0;
@@ -106,7 +110,7 @@ async fn events_of_one_caller_at_two_control_planes_are_one_incident() {
     let before = incidents(&other);
     drop(one);
     let url = redis.url();
-    let again = World::with(crate::cli_support::Server::start_with(&data[0], &["--store", url.as_str()])).await;
+    let again = World::with(Server::start_with(&data[0], &["--store", url.as_str()])).await;
     assert_eq!((incidents(&again), incidents(&other)), (before.clone(), before));
 }
 
@@ -171,4 +175,65 @@ async fn the_outbox_is_sent_once_by_the_one_that_leads() {
     other.console("POST", "_ban", &json!({ "ref": "ip:192.0.2.3" }));
     until("the other one takes over", async || bans(&other).contains(&"ip:192.0.2.3".to_owned())).await;
     assert!(leads(&other));
+}
+
+/// A publisher of a list of one address; the number of requests so far.
+async fn publisher() -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/list", listener.local_addr().unwrap());
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") && stream.read_buf(&mut request).await.unwrap() > 0 {}
+            let number = counted.fetch_add(1, Ordering::SeqCst) + 1;
+            let body: String = (0..number).map(|last| format!("203.0.113.{last}\n")).collect();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
+        }
+    });
+    (url, requests)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feed_is_fetched_by_the_one_that_leads_and_is_in_force_at_all() {
+    let pair = Pair::start().await;
+    let (url, requests) = publisher().await;
+    let feed = json!({ "id": "f", "url": url, "allow_private": true, "refresh_interval_seconds": 86_400 });
+    let Server { rest, authorization, .. } = &pair.other.server;
+    let (status, answer) =
+        request(rest, authorization, "POST", "/apis/palisade.svc/v1/threat-feeds", &feed.to_string()).unwrap();
+    assert_eq!(status, 201, "{answer}");
+    let entries = |world: &World| {
+        let answer = world.console("GET", "../reputation/_status", &Value::Null);
+        answer["feeds"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|feed| feed["id"] == "f")
+            .map(|feed| feed["snapshot"]["entries"].clone())
+    };
+    let listed = |world: &World| world.console("GET", "_status", &Value::Null)["tables"].to_string();
+    until("both have the list", async || pair.both().iter().all(|world| entries(world) == Some(json!(1)))).await;
+    until("both have the same table", async || {
+        listed(&pair.one).contains("state") && listed(&pair.one) == listed(&pair.other)
+    })
+    .await;
+    assert_eq!(requests.load(Ordering::SeqCst), 1);
+    // An operator at the other one.
+    let refreshed = pair.other.console("POST", "../reputation/_refresh", &json!({ "feed": "f" }));
+    assert_eq!(refreshed["done"], true, "{refreshed}");
+    until("both have the next list", async || pair.both().iter().all(|world| entries(world) == Some(json!(2)))).await;
+    assert_eq!(requests.load(Ordering::SeqCst), 2);
+    // The one that leads is killed: the other one fetches when the feed is due.
+    let Pair { one, other, data: _data, redis: _redis, _folder } = pair;
+    drop(one);
+    let Server { rest, authorization, .. } = &other.server;
+    until("the other one leads", async || leads(&other)).await;
+    let soon = json!({ "refresh_interval_seconds": 1 }).to_string();
+    let (status, answer) =
+        request(rest, authorization, "PATCH", "/apis/palisade.svc/v1/threat-feeds/f", &soon).unwrap();
+    assert_eq!(status, 200, "{answer}");
+    until("it fetches", async || requests.load(Ordering::SeqCst) > 2).await;
 }

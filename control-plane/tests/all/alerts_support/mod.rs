@@ -155,10 +155,13 @@ impl World {
     }
 
     pub(crate) fn console(&self, method: &str, path: &str, body: &Value) -> Value {
+        let path = match path.strip_prefix("../") {
+            Some(path) => format!("{NS}/{path}"),
+            None => format!("{NS}/security/{path}"),
+        };
         let headers = [("cookie", self.cookie.as_str()), ("x-csrf-token", self.csrf.as_str())];
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let (status, _, answer) =
-            exchange(&self.server.rest, &headers, method, &format!("{NS}/security/{path}"), &body).unwrap();
+        let (status, _, answer) = exchange(&self.server.rest, &headers, method, &path, &body).unwrap();
         assert_eq!(status, 200, "{answer}");
         serde_json::from_str(&answer).unwrap()
     }

@@ -220,7 +220,8 @@ pub(super) fn schemas(routes: Routes<Fabric>) -> Routes<Fabric> {
             "entries": count(), "last_refresh": or_null(millis()), "last_error": error(),
         })),
         "shared_state": object(json!({
-            "dedicated_store": { "type": "boolean" }, "distributed": { "type": "boolean" }, "warning": error(),
+            "dedicated_store": { "type": "boolean" }, "distributed": { "type": "boolean" }, "leads": { "type": "boolean" },
+            "warning": error(),
         })),
         "incidents": object(json!({ "held": count(), "window_seconds": count(), "stale_after_sec": count() })),
         "ledger": object(json!({

@@ -10,6 +10,7 @@ use compiler::acts;
 use entities::AlertRule;
 use fabric::{Fabric, Ledger, TableStatus};
 use policies::ThreatPolicy;
+use store::Store;
 use xds::{Hub, NodeStatus};
 
 pub(super) fn routes() -> Routes<(Fabric, Hub)> {
@@ -40,7 +41,8 @@ async fn status(State((fabric, hub)): State<(Fabric, Hub)>) -> Json<Value> {
         "shared_state": {
             "dedicated_store": fabric.store().is_dedicated(),
             "distributed": links > 0,
-            "warning": warning(fabric.store().is_dedicated(), links),
+            "leads": *fabric.store().leads().borrow(),
+            "warning": warning(fabric.store(), links, last_error.as_deref()),
         },
         "incidents": {
             "held": fabric.events().incidents().len(),
@@ -63,15 +65,27 @@ async fn status(State((fabric, hub)): State<(Fabric, Hub)>) -> Json<Value> {
     }))
 }
 
-/// What there is to know of where the state is; null where every gateway of every control plane shares it.
-fn warning(dedicated: bool, links: usize) -> Option<&'static str> {
-    match (dedicated, links) {
-        (_, 0) => Some("No gateway is linked to this control plane: bans take effect once one is."),
-        (true, _) => None,
-        (false, _) => Some(
-            "The state is in the file of this control plane: its gateways share it, those of another control plane do not.",
-        ),
+/// What there is to know of where the state is; null where every gateway of every control plane shares it, durably. `failing` is why the
+/// store does not work.
+fn warning(store: &dyn Store, links: usize, failing: Option<&str>) -> Option<String> {
+    let mut all = Vec::new();
+    if links == 0 {
+        all.push("No gateway is linked to this control plane: bans take effect once one is.".to_owned());
     }
+    if !store.is_dedicated() {
+        if links > 0 {
+            all.push(
+                "The state is in the file of this control plane: its gateways share it, those of another control plane do not."
+                    .to_owned(),
+            );
+        }
+    } else if let Some(why) = failing {
+        all.push(format!(
+            "The shared store does not work ({why}): gateways go on with what they know, and nothing new is shared until it does."
+        ));
+    }
+    all.extend(store.cautions().into_iter().map(|caution| format!("{caution}.")));
+    (!all.is_empty()).then(|| all.join(" "))
 }
 
 fn nodes(nodes: &[NodeStatus], links: usize) -> Value {

@@ -50,6 +50,9 @@ pub struct Plugin {
     /// Its trail events say what its refusals are charged in the ledger, so that the security events of the same refusals are not charged
     /// as well.
     pub charged_by_trail: bool,
+    /// The kinds of what its filters report that are counted once for all gateways: of several control planes with one store, the one that
+    /// leads gets them, and the others take over what its gatherer stores.
+    pub counted_once: &'static [&'static str],
     /// What it does with a score or a ban.
     pub acts: Acts,
     /// The longest ban that gateways may order because of its configuration; see [`Entity::longest_ban`](crate::Entity::longest_ban).
@@ -164,6 +167,7 @@ impl Plugin {
         reports: &[],
         tuning: None,
         charged_by_trail: false,
+        counted_once: &[],
         acts: Acts::No,
         longest_ban: None,
         compile: None,

@@ -1,13 +1,14 @@
 //! What links have in common: what comes up is spread to events, bans and status; what changes goes down to all.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ::counts::Counts;
 use material::Material;
-use snapshot::{Answered, Ask, Down, KeptTables, Up};
+use prost::Message as _;
+use snapshot::{Answered, Ask, CountsUp, Down, KeptTables, ReportBatch, Up};
 use tokio::sync::broadcast;
 
 use events::{EventHub, dependency};
@@ -41,6 +42,8 @@ struct Inner {
     reports: ReportKinds,
     /// What nodes count together.
     counts: OnceLock<Arc<Counts>>,
+    /// The store, where other control planes have it as well, and the kinds of reports that the one that leads gets.
+    shared: OnceLock<(Arc<dyn Store>, BTreeSet<&'static str>)>,
 }
 
 impl LinkHub {
@@ -60,6 +63,7 @@ impl LinkHub {
                 kept: Mutex::default(),
                 reports: ReportKinds::default(),
                 counts: OnceLock::new(),
+                shared: OnceLock::new(),
             }),
         }
     }
@@ -89,6 +93,47 @@ impl LinkHub {
             self.inner.answers.register(Budgets(shared.clone()));
             self.inner.answers.register(Sets(shared));
         }
+    }
+
+    /// Shares what nodes count, and what plugins report, with other control planes that have this store, for as long as it is open: each
+    /// knows the counts of all nodes, and the one that leads gets all reports of the kinds `counted_once`. Nothing, where the store is not
+    /// shared. For a task of its own, before links begin.
+    pub fn share(
+        &self,
+        store: Arc<dyn Store>,
+        counted_once: BTreeSet<&'static str>,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let told = store.is_dedicated().then(|| store.told());
+        if told.is_some() {
+            let _first_wins = self.inner.shared.set((Arc::clone(&store), counted_once));
+        }
+        let (hub, leads) = (self.clone(), store.leads());
+        async move {
+            let Some(mut told) = told else { return };
+            while let Some(message) = told.next().await {
+                let Ok(Up { node, reports, counts: up, .. }) = Up::decode(&*message) else { continue };
+                if let (Some(counts), Some(up)) = (hub.counts(), &up) {
+                    counts.take(&node, up);
+                }
+                if *leads.borrow() {
+                    hub.inner.reports.take(&node, reports);
+                }
+            }
+        }
+    }
+
+    /// Tells other control planes what a node has sent of counts, and of reports where another one leads; the reports that are this one's to
+    /// take.
+    fn tell_others(&self, node: &str, counts: Option<&CountsUp>, reports: Vec<ReportBatch>) -> Vec<ReportBatch> {
+        let Some((store, counted_once)) = self.inner.shared.get() else { return reports };
+        let leads = *store.leads().borrow();
+        let (ours, theirs): (Vec<_>, Vec<_>) =
+            reports.into_iter().partition(|batch| leads || !counted_once.contains(batch.kind.as_str()));
+        if counts.is_some() || !theirs.is_empty() {
+            let up = Up { node: node.to_owned(), reports: theirs, counts: counts.cloned(), ..Up::default() };
+            store.tell(up.encode_to_vec());
+        }
+        ours
     }
 
     /// The time, in milliseconds since the Unix epoch.
@@ -166,7 +211,8 @@ impl LinkHub {
         for load in up.loads {
             self.inner.hub.report_load_on(node, link, load);
         }
-        self.inner.reports.take(node, up.reports);
+        let reports = self.tell_others(node, up.counts.as_ref(), up.reports);
+        self.inner.reports.take(node, reports);
         if let (Some(counts), Some(up)) = (self.counts(), &up.counts) {
             counts.take(node, up);
         }

@@ -93,6 +93,8 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let gateway_side = start_gateway_side(&parts, &config, challenge_root, events.clone());
     let counts = Arc::new(link::start_counts(store.as_ref(), clock::now_millis).await?);
     gateway_side.link.count_with(Arc::clone(&counts), Arc::clone(&store));
+    let counted_once = entities::plugins::active().flat_map(|plugin| plugin.counted_once.iter().copied()).collect();
+    tokio::spawn(gateway_side.link.share(Arc::clone(&store), counted_once));
     tokio::spawn(link::sweep_counts(counts, Arc::clone(&store), clock::now_millis));
     let clock = Arc::new(clock::now_millis);
     let plain = listening.admin.is_none().then_some(rest_address);

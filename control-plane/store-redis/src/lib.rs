@@ -5,6 +5,7 @@
 //! braces, so that a cluster keeps them on one node.
 
 mod answers;
+mod bus;
 mod explain;
 mod lead;
 mod link;

@@ -10,7 +10,7 @@ use redis::{FromRedisValue as _, RedisError, Value};
 use crate::upstream::Shared;
 
 /// How long one command waits at the server, in milliseconds.
-const BLOCK_MILLIS: u64 = 1000;
+pub(crate) const BLOCK_MILLIS: u64 = 1000;
 /// How long nothing is tried after a connection was lost: the first time, and at most.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base::clock::Stopwatch;
 use redis::{Script, Value};
+use store::messages::Exchange;
 use store::replica::{Behind, Position, RowChange, TakeRows, Upstream};
 use store::{Pending, StoreError};
 use tokio::runtime::Runtime;
@@ -15,7 +16,7 @@ use tokio::task::JoinHandle;
 use crate::answers::{self, Begun, Published};
 use crate::link::Link;
 use crate::options::RedisOptions;
-use crate::{lead, notices, pack};
+use crate::{bus, lead, notices, pack};
 
 /// How long a lease lasts when it is taken, in milliseconds: longer than any change takes.
 const LEASE_MILLIS: u64 = 2000;
@@ -65,6 +66,7 @@ pub(crate) struct Keys {
     pub(crate) head: String,
     pub(crate) log: String,
     pub(crate) leader: String,
+    pub(crate) bus: String,
     lease: String,
     turn: String,
     tables: Vec<String>,
@@ -88,6 +90,7 @@ impl RedisUpstream {
             head: key("head"),
             log: key("log"),
             leader: key("leader"),
+            bus: key("bus"),
             lease: key("lease"),
             turn: key("turn"),
             tables: tables.iter().map(|table| key(&format!("rows:{table}"))).collect(),
@@ -304,6 +307,12 @@ impl Upstream for RedisUpstream {
 
     fn watch(&self, moved: Box<dyn Fn() + Send + Sync>) {
         self.handle.spawn(notices::run(Arc::downgrade(&self.shared), moved));
+    }
+
+    fn exchange(&self, exchange: Exchange) {
+        let Exchange { outgoing, incoming } = exchange;
+        self.handle.spawn(bus::send(Arc::downgrade(&self.shared), self.name.clone(), outgoing));
+        self.handle.spawn(bus::receive(Arc::downgrade(&self.shared), self.name.clone(), incoming));
     }
 
     fn cautions(&self) -> Vec<String> {

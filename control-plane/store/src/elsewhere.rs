@@ -33,6 +33,8 @@ pub struct Keys {
     pub documents: BTreeSet<String>,
     /// Ids of threat feeds.
     pub feeds: BTreeSet<String>,
+    /// The API inventory.
+    pub inventory: bool,
 }
 
 /// Listens to what others change.
@@ -50,6 +52,7 @@ impl Elsewhere {
                 keys.incidents.extend(more.incidents.iter().cloned());
                 keys.workflows |= more.workflows;
                 keys.documents.extend(more.documents.iter().cloned());
+                keys.inventory |= more.inventory;
                 keys.feeds.extend(more.feeds.iter().cloned());
                 Elsewhere::Keys(keys)
             }

@@ -20,6 +20,7 @@ mod file;
 mod incidents;
 pub mod inventory;
 mod ledger;
+pub mod messages;
 pub mod migrate;
 mod operators;
 mod pending;
@@ -174,6 +175,13 @@ pub trait Store: AlertStore + CountStore + FabricStore + FeedStore + InventorySt
 
     /// Whether the store is a server of its own that several control planes share.
     fn is_dedicated(&self) -> bool;
+
+    /// Sends a message to the other control planes that share the store, soon. Nothing, where there is none. Never waits: a message may be lost,
+    /// which is counted.
+    fn tell(&self, message: Vec<u8>);
+
+    /// The messages of others from now on ([`Store::tell`]).
+    fn told(&self) -> messages::Listener;
 
     /// What makes acknowledged changes less durable than they should be, such as settings of a shared server; sentences.
     fn cautions(&self) -> Vec<String>;

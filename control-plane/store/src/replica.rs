@@ -13,6 +13,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{broadcast, watch};
 
 use super::elsewhere::Elsewhere;
+use super::messages::Exchange;
 use super::replica_rows::{self as rows, Tables};
 use super::{Pending, StoreError, entities};
 
@@ -91,7 +92,10 @@ pub trait Upstream: Send + Sync + 'static {
     /// when the server cannot be reached for the time that it has given.
     fn lead(&self, leads: watch::Sender<bool>);
 
-    /// Gives the lease back, and ends what [`Upstream::watch`] and [`Upstream::lead`] began and every connection.
+    /// Carries messages to other control planes and from them, until the store is closed.
+    fn exchange(&self, exchange: Exchange);
+
+    /// Gives the lease back, and ends what [`Upstream::watch`], [`Upstream::lead`] and [`Upstream::exchange`] began and every connection.
     fn close(&self);
 }
 
@@ -299,6 +303,8 @@ mod tests {
         fn watch(&self, moved: Notice) {
             *self.notice.lock().unwrap() = Some(Arc::new(moved));
         }
+
+        fn exchange(&self, _exchange: Exchange) {}
 
         fn lead(&self, _leads: watch::Sender<bool>) {}
 

@@ -120,6 +120,10 @@ impl Tables {
                     keys.workflows = true;
                     continue;
                 }
+                "inventory" => {
+                    keys.inventory = true;
+                    continue;
+                }
                 "document" => ("name", true),
                 "feed" => ("id", true),
                 _ => continue,

@@ -11,6 +11,7 @@ use tokio::sync::{broadcast, watch};
 use super::access::{self, SELECT_KEY, admin_key};
 use super::elsewhere::{self, Elsewhere, Others};
 use super::file::{self, FILE, connect, create, explain, lock, verify};
+use super::messages::{Listener, Messages};
 use super::replica::{Following, Upstream};
 use super::replica_files::ReplicaFolder;
 use super::writer::{Changed, Writer};
@@ -42,6 +43,7 @@ pub struct SqliteStore {
     /// Announces what others change; nothing where no other one shares the store.
     elsewhere: broadcast::Sender<Arc<Elsewhere>>,
     leads: watch::Receiver<bool>,
+    messages: Messages,
     /// Where the file is a replica: of what.
     following: Option<Arc<Following>>,
     /// The folder of a replica, until the store is closed.
@@ -84,6 +86,8 @@ impl SqliteStore {
             faults,
             elsewhere: elsewhere::channel(),
             leads: watch::channel(true).1,
+            // Without its other end: what is told goes nowhere.
+            messages: Messages::new().0,
             following: None,
             folder: Arc::default(),
             path,
@@ -121,6 +125,10 @@ impl SqliteStore {
         if serves {
             following.upstream().lead(lead);
         }
+        let (messages, exchange) = Messages::new();
+        if serves {
+            following.upstream().exchange(exchange);
+        }
         let (nudged, told) = (Arc::downgrade(&writer), Arc::downgrade(&following));
         following.upstream().watch(Box::new(move || {
             if let (Some(writer), Some(following)) = (nudged.upgrade(), told.upgrade())
@@ -137,6 +145,7 @@ impl SqliteStore {
             faults,
             elsewhere,
             leads,
+            messages,
             following: Some(following),
             folder: Arc::new(Mutex::new(Some(folder))),
             path,
@@ -395,6 +404,16 @@ impl Store for SqliteStore {
 
     fn is_dedicated(&self) -> bool {
         self.following.is_some()
+    }
+
+    fn tell(&self, message: Vec<u8>) {
+        if self.following.is_some() {
+            self.messages.tell(message);
+        }
+    }
+
+    fn told(&self) -> Listener {
+        self.messages.listen()
     }
 
     fn cautions(&self) -> Vec<String> {

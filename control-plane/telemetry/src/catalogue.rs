@@ -328,6 +328,11 @@ pub const CATALOGUE: &[Described] = &[
     gauge("palisade_snapshot_compiles", &[], "1 if the current entities are published to every group, else 0"),
     histogram("palisade_store_commit_seconds", &[], "Duration of a commit of one or more writes"),
     counter("palisade_store_failures_total", &[], "Failed commits"),
+    counter(
+        "palisade_store_messages_lost_total",
+        &[],
+        "Messages between control planes that share a store (counts of gateways, reports) that were lost: the server did not take them, or one was too slow",
+    ),
     gauge("palisade_store_queued_writes", &[], "Writes that wait for a commit"),
     gauge("palisade_store_size_bytes", &[], "Size of the store's main file"),
     counter("palisade_store_writes_total", &[], "Committed writes"),

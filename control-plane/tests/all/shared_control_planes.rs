@@ -6,9 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use palisade_tests::redis::Redis;
+use prost::Message as _;
 use serde_json::{Value, json};
+use snapshot::{CountBatch, CountGroup, CountKind, CountsUp, KeyCount, ReportBatch, Up};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use waf::samples::messages::{MATCHES, MatchReport, Matched};
 
 use crate::alerts_support::{Channels, LONG, World};
 use crate::cli_support::{Server, request};
@@ -236,4 +239,108 @@ async fn a_feed_is_fetched_by_the_one_that_leads_and_is_in_force_at_all() {
         request(rest, authorization, "PATCH", "/apis/palisade.svc/v1/threat-feeds/f", &soon).unwrap();
     assert_eq!(status, 200, "{answer}");
     until("it fetches", async || requests.load(Ordering::SeqCst) > 2).await;
+}
+
+/// Counts of a key, as a node of this name sends them.
+fn counted(node: &str, newest: u64, counts: &[u32]) -> Up {
+    let group = CountGroup {
+        name: "login".into(),
+        kind: CountKind::Window.into(),
+        slice_millis: 10_000,
+        slices: 6,
+        cap: 1000,
+        everywhere_from: 0,
+        max_keys: 100,
+    };
+    let counts = vec![KeyCount { key: 7, newest, counts: counts.to_vec() }];
+    let batches = vec![CountBatch { group: Some(group), counts, members: Vec::new() }];
+    let counts = Some(CountsUp { incarnation: 1, batches, dropped: 0, number: 1 });
+    Up { node: node.into(), counts, ..Up::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_of_two_control_planes_count_together() {
+    let mut pair = Pair::start().await;
+    let slice = base::clock::now_millis() / 10_000;
+    pair.one.up.send(counted("edge-1", slice, &[40])).await.unwrap();
+    // A message may be lost, as while a control plane starts; the numbers of a slice only grow, and come again with the next count.
+    let again = pair.one.up.clone();
+    tokio::spawn(async move {
+        for more in 1..1000 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let _ended = again.send(counted("edge-1", slice, &[40 + more])).await;
+        }
+    });
+    pair.other.up.send(counted("edge-2", slice, &[2])).await.unwrap();
+    let learned = async {
+        loop {
+            let down = pair.other.down.message().await.unwrap().expect("the stream has ended");
+            let counts = down.counts.into_iter().flat_map(|counts| counts.batches).flat_map(|batch| batch.counts);
+            if let Some(count) = counts.into_iter().find(|count| count.key == 7) {
+                return count;
+            }
+        }
+    };
+    let count = tokio::time::timeout(LONG, learned).await.expect("no counts of the other node");
+    assert!(count.counts.iter().sum::<u32>() >= 40, "{count:?}");
+}
+
+/// A report of one match, for the last time `sequence` of a worker.
+fn matched(worker: u64, sequence: u64) -> Up {
+    let one = Matched {
+        config: "shop".into(),
+        rule_id: 942_100,
+        phase: 2,
+        target: "ARGS:q".into(),
+        path: "/search".into(),
+        count: 3,
+        would_block: 3,
+        paranoia: 1,
+        ..Matched::default()
+    };
+    let report = MatchReport { worker, sequence, matches: vec![one], totals: Vec::new(), suspects: Vec::new() };
+    let reports = vec![ReportBatch { kind: MATCHES.into(), reports: vec![report.encode_to_vec()], dropped: 0 }];
+    Up { node: format!("edge-{worker}"), reports, ..Up::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_are_counted_once_and_windows_of_learning_are_those_of_all() {
+    let pair = Pair::start().await;
+    let Server { rest, authorization, .. } = &pair.one.server;
+    let config = json!({ "id": "shop", "rules": ["SecRuleEngine On"] }).to_string();
+    let (status, answer) = request(rest, authorization, "POST", "/apis/palisade.svc/v1/waf-configs", &config).unwrap();
+    assert_eq!(status, 201, "{answer}");
+    // An operator at the one that does not lead begins a window.
+    until("the config is known there", async || {
+        let (status, _) =
+            request(&pair.other.server.rest, authorization, "GET", "/apis/palisade.svc/v1/waf-configs/shop", "")
+                .unwrap();
+        status == 200
+    })
+    .await;
+    let started = pair.other.console("POST", "../learning/_start", &json!({ "config_ref": "shop" }));
+    assert_eq!(started["done"], true, "{started}");
+    let running = |world: &World| {
+        let (_, report) = world.answer("POST", "../learning/_report", &json!({ "config_ref": "shop" }));
+        report["running"] == true
+    };
+    until("the window runs at both", async || pair.both().iter().all(|world| running(world))).await;
+    for sequence in 1..=4 {
+        pair.one.up.send(matched(1, sequence)).await.unwrap();
+        pair.other.up.send(matched(2, sequence)).await.unwrap();
+    }
+    let count = |world: &World| {
+        let answer = world.console("GET", "../tuning/_matches", &Value::Null);
+        answer["matches"].as_array().unwrap().first().map(|one| one["count"].clone())
+    };
+    until("both have all matches", async || pair.both().iter().all(|world| count(world) == Some(json!(24)))).await;
+    let stopped = pair.other.console("POST", "../learning/_stop", &json!({ "config_ref": "shop" }));
+    assert_eq!(stopped["done"], true, "{stopped}");
+    until("the window is stopped at both", async || {
+        let stopped = |world: &&World| {
+            world.answer("POST", "../learning/_report", &json!({ "config_ref": "shop" })).1["running"] == false
+        };
+        pair.both().iter().all(stopped)
+    })
+    .await;
 }

@@ -45,6 +45,7 @@ pub const PLUGIN: Plugin = Plugin {
     route_metadata: &[(ROUTE_KEY, "api-contracts")],
     settings: &[SettingsKind::of::<ApiSettings>("Limits of the API report.")],
     operations: operations::OPERATIONS,
+    counted_once: &[crate::inventory::messages::INVENTORY, crate::inventory::messages::DRIFT],
     reports: &[report::REPORT],
     compile: Some(compile::compile),
     runtime: Some(|| Arc::new(runtime::AtWork::default())),

@@ -47,6 +47,7 @@ pub const PLUGIN: Plugin = Plugin {
     },
     settings: &[SettingsKind::of::<BotSettings>("The verification of crawlers by reverse DNS, for the bot guard.")],
     operations: operations::OPERATIONS,
+    counted_once: &[crate::fingerprint::SIGHTINGS],
     compile: Some(compile::compile),
     runtime: Some(|| Arc::new(verify::Verification::default())),
     gather: Some(|sources| {

@@ -26,6 +26,7 @@ pub const PLUGIN: Plugin = Plugin {
     order: 215,
     categories: &["api"],
     operations: operations::OPERATIONS,
+    counted_once: &[crate::messages::OPERATIONS],
     compile: Some(compile),
     runtime: Some(|| Arc::new(seen::Seen::default())),
     gather: Some(|sources| Box::pin(seen::gather(sources))),

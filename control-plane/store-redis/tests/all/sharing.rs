@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::fabric::{Ban, IncidentRow, MergeIncident, Note, Workflow};
+use store::messages::Listener;
 use store::{Elsewhere, FabricStore as _, Keys, Others, Store, StoreError};
 
 use crate::server::RedisServer;
@@ -198,4 +199,43 @@ async fn without_a_server_no_one_leads() {
     tokio::time::timeout(LONG, leads.wait_for(|leads| !*leads)).await.unwrap().unwrap();
     assert!(server.begin().await);
     tokio::time::timeout(LONG, leads.wait_for(|leads| *leads)).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_reach_all_others_also_after_a_restart_of_the_server() {
+    let Some(mut server) = RedisServer::start().await else { return };
+    let (one, other, third) = (server.open().await, server.open().await, server.open().await);
+    let (mut ours, mut told, mut third_told) = (one.told(), other.told(), third.told());
+    // Those who listen are there once the first message comes.
+    let first = async |told: &mut Listener| loop {
+        one.tell(b"first".to_vec());
+        if let Ok(message) = tokio::time::timeout(Duration::from_millis(100), told.next()).await {
+            break message.unwrap();
+        }
+    };
+    tokio::time::timeout(LONG, first(&mut told)).await.unwrap();
+    tokio::time::timeout(LONG, first(&mut third_told)).await.unwrap();
+    for number in 0..700_u32 {
+        one.tell(number.to_le_bytes().repeat(300));
+    }
+    let mut expected = 0_u32;
+    while expected < 700 {
+        let message = tokio::time::timeout(LONG, told.next()).await.unwrap().unwrap();
+        if &*message != b"first" {
+            assert_eq!(&*message, expected.to_le_bytes().repeat(300));
+            expected += 1;
+        }
+    }
+    server.kill();
+    assert!(server.begin().await);
+    let mut again = async || loop {
+        other.tell(b"again".to_vec());
+        if let Ok(message) = tokio::time::timeout(Duration::from_millis(100), ours.next()).await {
+            break message.unwrap();
+        }
+    };
+    assert_eq!(&*tokio::time::timeout(LONG, again()).await.unwrap(), b"again", "none of its own comes back");
+    let length = server.ask("XLEN {palisade}:bus");
+    let length: u64 = length.trim_start_matches(':').lines().next().unwrap().parse().unwrap();
+    assert!((1..1000).contains(&length), "{length}");
 }

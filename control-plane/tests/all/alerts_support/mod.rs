@@ -87,7 +87,7 @@ pub(crate) struct World {
     pub(crate) cookie: String,
     pub(crate) csrf: String,
     pub(crate) up: Sender<Up>,
-    _down: tonic::Streaming<Down>,
+    pub(crate) down: tonic::Streaming<Down>,
 }
 
 impl World {
@@ -136,7 +136,7 @@ impl World {
         let path = "/palisade.v1.NodeLink/Stream".parse().unwrap();
         let request = tonic::Request::new(ReceiverStream::new(receiver));
         let down = grpc.streaming(request, path, codec).await.unwrap().into_inner();
-        World { server, cookie, csrf, up, _down: down }
+        World { server, cookie, csrf, up, down }
     }
 
     pub(crate) fn rule(&self, id: &str, rule: Value) {
@@ -155,15 +155,21 @@ impl World {
     }
 
     pub(crate) fn console(&self, method: &str, path: &str, body: &Value) -> Value {
+        let (status, answer) = self.answer(method, path, body);
+        assert_eq!(status, 200, "{answer}");
+        answer
+    }
+
+    /// The answer to a call to `security/{path}`; `../other/path` is beside it.
+    pub(crate) fn answer(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let headers = [("cookie", self.cookie.as_str()), ("x-csrf-token", self.csrf.as_str())];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
         let path = match path.strip_prefix("../") {
             Some(path) => format!("{NS}/{path}"),
             None => format!("{NS}/security/{path}"),
         };
-        let headers = [("cookie", self.cookie.as_str()), ("x-csrf-token", self.csrf.as_str())];
-        let body = if body.is_null() { String::new() } else { body.to_string() };
         let (status, _, answer) = exchange(&self.server.rest, &headers, method, &path, &body).unwrap();
-        assert_eq!(status, 200, "{answer}");
-        serde_json::from_str(&answer).unwrap()
+        (status, serde_json::from_str(&answer).unwrap_or(Value::String(answer)))
     }
 
     pub(crate) async fn event(&self, ip: &str, score: f64) {

@@ -126,6 +126,7 @@ pub(super) async fn gather(sources: Sources) {
         Err(error) => sources.trouble(&format!("the inventory of queries could not be read: {error}")),
     }
     let mut entities = sources.entities.clone();
+    let mut others = sources.store.elsewhere();
     let mut reports = sources.reports(OPERATIONS);
     let mut sweep = interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -148,6 +149,14 @@ pub(super) async fn gather(sources: Sources) {
             changed = entities.changed() => {
                 if changed.is_err() {
                     return;
+                }
+            }
+            // The control plane that leads has counted; the others have nothing of their own.
+            Some(changed) = others.next() => {
+                if changed.has_documents(DOCUMENT) && !*sources.store.leads().borrow()
+                    && let Ok(Some(document)) = sources.store.document(DOCUMENT).await
+                {
+                    seen.restore(&document);
                 }
             }
             _ = sweep.tick() => {

@@ -50,6 +50,7 @@ pub const PLUGIN: Plugin = Plugin {
     operations: operations::OPERATIONS,
     tuning: Some(tuning::TUNING),
     charged_by_trail: true,
+    counted_once: &[crate::samples::messages::MATCHES],
     compile: Some(step::compile),
     runtime: Some(|| Arc::new(AtWork::default())),
     gather: Some(|sources| {

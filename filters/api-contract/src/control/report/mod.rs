@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use kit::{EntitySource, GatewayReports, Sources, View};
 use prost::Message as _;
+use store::Elsewhere;
 use tokio::time::MissedTickBehavior;
 
 use super::ApiContract;
@@ -121,6 +122,7 @@ impl ApiReport {
 pub(super) async fn gather(sources: Sources, report: Arc<ApiReport>) {
     // Before anything else: what gateways report until the store was read waits here.
     let (mut counts, mut drift) = (sources.reports(INVENTORY), sources.reports(DRIFT));
+    let (mut others, leads) = (sources.store.elsewhere(), sources.store.leads());
     let mut entities = sources.entities.clone();
     loop {
         match sources.store.inventory().await {
@@ -134,6 +136,8 @@ pub(super) async fn gather(sources: Sources, report: Arc<ApiReport>) {
     let (mut write, mut forget) = (tokio::time::interval(WRITE), tokio::time::interval(FORGET));
     write.set_missed_tick_behavior(MissedTickBehavior::Delay);
     forget.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The control plane that leads counts, and writes; another one shows what it has written.
+    let mut is_behind = false;
     let mut now_entities = entities.borrow_and_update().clone();
     let mut counted = Arc::new(counted_routes(&*now_entities));
     loop {
@@ -152,7 +156,19 @@ pub(super) async fn gather(sources: Sources, report: Arc<ApiReport>) {
                 let work = move || report.compare(&reports.reports, &counted, &*entities, now);
                 let _ = tokio::task::spawn_blocking(work).await;
             }
-            _ = write.tick() => save(&sources, &report, now).await,
+            Some(changed) = others.next() => is_behind |= !*leads.borrow() && has_inventory(&changed),
+            _ = write.tick() => {
+                if is_behind {
+                    match sources.store.inventory().await {
+                        Ok(kept) => {
+                            report.put(State::load(kept));
+                            is_behind = false;
+                        }
+                        Err(error) => sources.trouble(&format!("the API inventory cannot be read from the store: {error}")),
+                    }
+                }
+                save(&sources, &report, now).await;
+            }
             _ = forget.tick() => {
                 let is_there = |id: &str| now_entities.slot("routes", id).is_some();
                 report.with(|state| {
@@ -172,6 +188,13 @@ pub(super) async fn gather(sources: Sources, report: Arc<ApiReport>) {
         }
     }
     save(&sources, &report, (sources.clock)()).await;
+}
+
+fn has_inventory(changed: &Elsewhere) -> bool {
+    match changed {
+        Elsewhere::Keys(keys) => keys.inventory,
+        Elsewhere::Anything => true,
+    }
 }
 
 fn counted_routes(entities: &dyn EntitySource) -> Counted {

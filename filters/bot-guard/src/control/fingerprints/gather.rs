@@ -36,6 +36,7 @@ pub(in super::super) async fn gather(sources: Sources) {
 async fn run(sources: &Sources, pairs: &Pairs, mut inbox: mpsc::Receiver<Order>) {
     let mut entities = sources.entities.clone();
     let mut reports = sources.reports(SIGHTINGS);
+    let mut others = sources.store.elsewhere();
     let mut sweep = interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -50,6 +51,8 @@ async fn run(sources: &Sources, pairs: &Pairs, mut inbox: mpsc::Receiver<Order>)
         tokio::select! {
             // A policy that was switched off may still have reports under way.
             reports = receiving => if is_wanted(&**entities.borrow()) { take(sources, pairs, &reports) },
+            // A decision of an operator at another control plane is in force at the gateways of this one, too.
+            Some(changed) = others.next() => if changed.has_documents(keep::DOCUMENT) { follow(sources, pairs).await },
             Some(order) = inbox.recv() => {
                 let outcome = decide(sources, pairs, &order).await;
                 let _gone = order.done.send(outcome);
@@ -102,6 +105,22 @@ async fn load(sources: &Sources, pairs: &Pairs) -> Option<()> {
             () = async { while entities.changed().await.is_ok() {} } => return None,
         }
     }
+}
+
+/// Takes over what another control plane has kept.
+async fn follow(sources: &Sources, pairs: &Pairs) {
+    let kept = sources.store.document(keep::DOCUMENT).await.map_err(|error| error.to_string());
+    match kept.and_then(|document| document.map_or(Ok(None), |document| keep::restored(&document).map(Some))) {
+        Ok(Some(kept)) => {
+            let mut learned = pairs.learned();
+            let dropped = learned.dropped;
+            *learned = kept;
+            learned.dropped = dropped;
+        }
+        Ok(None) => return,
+        Err(error) => return sources.trouble(&format!("learned TLS fingerprints could not be read: {error}")),
+    }
+    publish(sources, pairs);
 }
 
 fn take(sources: &Sources, pairs: &Pairs, reports: &GatewayReports) {

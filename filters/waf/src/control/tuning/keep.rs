@@ -1,10 +1,14 @@
 //! What gateways report, in the store, for as long as the control plane runs.
+//!
+//! Of several control planes with one store, the one that leads gets the reports. The others take over what it writes, and it what an
+//! operator does at one of them, by the document: what it has counted in a window since it wrote it last is lost then.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use kit::{Entity as _, GatewayReports, Sources};
 use prost::Message as _;
+use store::{Elsewhere, Keys};
 use tokio::time::MissedTickBehavior;
 
 use super::matches::{KeptMatch, MatchStore, bounded};
@@ -62,6 +66,17 @@ impl Known {
         self.count(node, (report.matches, &report.totals), is_config, now);
     }
 
+    /// Takes over a document as it is now; `None` where it is gone.
+    fn follow(&mut self, name: &str, body: Option<&[u8]>, leads: bool) {
+        if let Some(id) = name.strip_prefix(MATCH) {
+            self.matches.follow(id, body.and_then(|body| KeptMatch::decode(body).ok()));
+        } else if let Some(config) = name.strip_prefix(WINDOW)
+            && let Some(workers) = self.windows.follow(config, body, leads)
+        {
+            self.workers.add(workers);
+        }
+    }
+
     /// Counts matches and exchanges of a node.
     pub(super) fn count(
         &mut self,
@@ -82,6 +97,7 @@ impl Known {
 pub(in crate::control) async fn gather(sources: Sources, reported: &Reported) {
     // Before anything else: what gateways report until the store was read waits here.
     let mut reports = sources.reports(MATCHES);
+    let mut others = sources.store.elsewhere();
     let mut entities = sources.entities.clone();
     loop {
         match read(&sources).await {
@@ -105,6 +121,7 @@ pub(in crate::control) async fn gather(sources: Sources, reported: &Reported) {
                 }
             }
             _ = write.tick() => save(&sources, reported).await,
+            Some(changed) = others.next() => follow(&sources, reported, &changed).await,
             changed = entities.changed() => {
                 if changed.is_err() {
                     break;
@@ -119,6 +136,24 @@ pub(in crate::control) async fn gather(sources: Sources, reported: &Reported) {
         }
     }
     save(&sources, reported).await;
+}
+
+/// Takes over what another control plane has written. What is to be written here is newer, and stays.
+async fn follow(sources: &Sources, reported: &Reported, changed: &Elsewhere) {
+    let Elsewhere::Keys(Keys { documents, .. }) = changed else {
+        match read(sources).await {
+            Ok(known) => reported.put(known),
+            Err(error) => sources.trouble(&format!("matches of rules cannot be read from the store: {error}")),
+        }
+        return;
+    };
+    let leads = *sources.store.leads().borrow();
+    for name in documents.iter().filter(|name| name.starts_with(MATCH) || name.starts_with(WINDOW)) {
+        match sources.store.document(name).await {
+            Ok(body) => drop(reported.with(|known| known.follow(name, body.as_deref(), leads))),
+            Err(error) => sources.trouble(&format!("matches of rules cannot be read from the store: {error}")),
+        }
+    }
 }
 
 async fn read(sources: &Sources) -> Result<Known, String> {

@@ -110,6 +110,17 @@ impl MatchStore {
         Self { matches: kept.map(|one| (one.id(), one)).collect(), ..Self::default() }
     }
 
+    /// Takes over what another control plane has of a match; `None` where it is gone. One that was counted here since stays as it is.
+    pub(super) fn follow(&mut self, id: &str, kept: Option<KeptMatch>) {
+        if self.changed.contains(id) || self.gone.contains(id) {
+            return;
+        }
+        match kept {
+            Some(kept) => drop(self.matches.insert(id.to_owned(), kept)),
+            None => drop(self.matches.remove(id)),
+        }
+    }
+
     /// Takes matches that are within their bounds.
     pub(super) fn take(&mut self, matches: Vec<Matched>, now: u64) {
         for mut matched in matches {

@@ -206,6 +206,25 @@ impl Windows {
         Some(kept.workers.unwrap_or_default())
     }
 
+    /// Takes over what another control plane has of the window of a config; `None` where it is gone. With the reports that are counted in it.
+    /// The one that leads counts: what it has not written yet gives way where the window was begun or stopped elsewhere. What an operator has
+    /// done at another one and is not written yet stays.
+    pub(super) fn follow(&mut self, config: &str, bytes: Option<&[u8]>, leads: bool) -> Option<KeptWorkers> {
+        if self.gone.contains(config) {
+            return None;
+        }
+        let Some(bytes) = bytes else {
+            self.all.remove(config);
+            return None;
+        };
+        let kept = KeptWindow::decode(bytes).ok()?;
+        let same = |window: &Window| window.started_at == kept.started_at && window.stopped_at == kept.stopped_at;
+        if self.all.get(config).is_some_and(|window| window.changed && (!leads || same(window))) {
+            return None;
+        }
+        self.load(bytes)
+    }
+
     /// Begins a window; one that is there ends, and what it had is gone.
     pub(super) fn start(&mut self, config: &str, now: u64) {
         self.gone.remove(config);

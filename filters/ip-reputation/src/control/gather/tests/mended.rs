@@ -152,13 +152,13 @@ fn unchanged_is_no_answer_where_there_is_no_list() {
 fn a_clock_that_is_set_back_delays_no_fetch() {
     let (hour, now) = (3_600_000, 1_800_000_000_000);
     let mut feeds = tracked(now);
-    let feed = feeds.due(now).unwrap().1;
+    let feed = feeds.due(now, true).unwrap().1;
     assert!(feed.start(1).is_some());
     assert!(matches!(feed.ended(1, Ok(Fetched::List(list("192.0.2.1"))), now, u32::MAX), Ended::Works));
-    assert!(feeds.due(now + hour).is_none(), "a tenth more than an hour");
+    assert!(feeds.due(now + hour, true).is_none(), "a tenth more than an hour");
     let back = now - 1000 * hour;
-    assert!(feeds.due(back).is_none());
-    assert!(feeds.due(back + hour + hour / 10).is_some(), "and not a thousand hours");
+    assert!(feeds.due(back, true).is_none());
+    assert!(feeds.due(back + hour + hour / 10, true).is_some(), "and not a thousand hours");
     // It failed, and the control plane was started with another clock.
     let mut feeds = TrackedFeeds::default();
     let state = FeedState {
@@ -170,7 +170,7 @@ fn a_clock_that_is_set_back_delays_no_fetch() {
     let source = plan(&item("a").body).unwrap().source;
     feeds.restore("a", FeedState { source, ..state });
     take_up(&mut feeds, now);
-    assert!(feeds.due(now + 12 * hour).is_none() && feeds.due(now + 24 * hour).is_some(), "at most a day");
+    assert!(feeds.due(now + 12 * hour, true).is_none() && feeds.due(now + 24 * hour, true).is_some(), "at most a day");
 }
 
 #[test]

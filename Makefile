@@ -259,7 +259,7 @@ bench-xds: ## A change's way to 1,000 gateways, and the control plane's memory f
 	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-xds --out target/bench/xds.json $(ARGS)
 
 .PHONY: bench-bans
-bench-bans: filters envoy crs ## 100,000 bans: the gate, a ban's way to every worker, a gateway that joins (ARGS=--only PART, --bans N, ...)
+bench-bans: filters envoy crs redis ## 100,000 bans: the gate, a ban's way to every worker, a gateway that joins (ARGS=--only PART, --bans N, ...)
 	$(CARGO) build --release -p palisade
 	$(CARGO) build --release -p palisade-bench --bin palisade-bench-bans
 	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-bans --out target/bench/bans.json $(ARGS)

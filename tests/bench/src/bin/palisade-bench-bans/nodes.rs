@@ -1,4 +1,4 @@
-//! Two real Envoys on one control plane, and connections of which it is known which worker has them.
+//! Two real Envoys on one control plane or two, and connections of which it is known which worker has them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use palisade_tests::gateway::{WRITTEN_ADMIN_PORT, WRITTEN_XDS_PORT, preset, rout
 use palisade_tests::http::{Connection, Request, percent};
 use palisade_tests::ports;
 use palisade_tests::process::wait_for;
+use palisade_tests::redis::Redis;
 use serde_json::json;
 
 /// Workers of each Envoy.
@@ -26,6 +27,8 @@ const ATTACK: &str = "1' UNION SELECT password FROM users-- -";
 /// The control plane, and what it protects.
 pub(crate) struct Site {
     pub(crate) control: ControlPlane,
+    /// Another one on the same Redis.
+    pub(crate) other: Option<(ControlPlane, Redis)>,
     _backend: Backend,
     ports: [u16; 2],
 }
@@ -42,8 +45,19 @@ impl Site {
     /// A control plane whose one policy bans whoever attacks. Callers are told apart by a header, so that many can be on one
     /// connection.
     pub(crate) fn start() -> Self {
+        Self::with(ControlPlane::start(), None)
+    }
+
+    /// The same with two control planes on one Redis; each Envoy knows both.
+    pub(crate) fn start_shared() -> Self {
+        let redis = Redis::start();
+        let control = ControlPlane::start_with(&["--store".to_owned(), redis.url()]);
+        let other = ControlPlane::start_beside(&control);
+        Self::with(control, Some((other, redis)))
+    }
+
+    fn with(control: ControlPlane, other: Option<(ControlPlane, Redis)>) -> Self {
         let backend = Backend::start();
-        let control = ControlPlane::start();
         let ports = [ports::free(), ports::free()];
         control.configure(&json!({
             "gateway": {"address": "127.0.0.1", "port": ports::free(), "access_log": ""},
@@ -58,7 +72,7 @@ impl Site {
         control.create("waf-configs", &waf_config("main", json!({"block": false})));
         control.create("threat-policies", &threat_policy("main", json!({"tiers": tiers})));
         control.create("routes", &route("main", backend.address(), preset("main", "main")));
-        Self { control, _backend: backend, ports }
+        Self { control, other, _backend: backend, ports }
     }
 
     /// Starts the Envoy of that number; it may not be listening yet.
@@ -68,6 +82,10 @@ impl Site {
         let bootstrap = written
             .replace("  id: gateway-1\n", &format!("  id: {name}\n"))
             .replace("  cluster: palisade\n", &format!("  cluster: {name}\n"));
+        let bootstrap = match &self.other {
+            Some((other, _)) => with_endpoint(&bootstrap, other.xds().port())?,
+            None => bootstrap,
+        };
         if bootstrap.matches(name).count() < 2 {
             return Err("envoy/xds.yaml has no `id: gateway-1` and `cluster: palisade`".to_owned());
         }
@@ -86,6 +104,15 @@ impl Site {
         let workers = each_worker(&envoy, address)?;
         Ok(Node { envoy, workers, address })
     }
+}
+
+/// The bootstrap with another control plane beside the one that it names.
+fn with_endpoint(bootstrap: &str, port: u16) -> Result<String, String> {
+    let is_endpoint = |line: &&str| line.trim_start().starts_with("- endpoint: ");
+    let line = bootstrap.lines().find(is_endpoint).ok_or("envoy/xds.yaml has no endpoint of its control plane")?;
+    let (before, after) = line.split_once("port_value: ").ok_or("the endpoint in envoy/xds.yaml has no port")?;
+    let rest = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    Ok(bootstrap.replacen(line, &format!("{line}\n{before}port_value: {port}{rest}"), 1))
 }
 
 /// A connection to every worker. Envoy counts connections by worker: one is opened at a time, and the counter that moves says

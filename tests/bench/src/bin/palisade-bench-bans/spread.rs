@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use palisade_tests::figures::{Figures, Target, quantile};
 use palisade_tests::http::Connection;
+use palisade_tests::process::wait_for;
 use serde_json::json;
 
 use crate::console::Console;
@@ -21,25 +22,7 @@ pub(crate) fn measure(bans: u32, figures: &mut Figures) -> Result<(), String> {
     let site = Site::start();
     let mut console = Console::login(&site.control)?;
     let (mut east, mut west) = (site.node(0)?, site.node(1)?);
-    let (mut other, mut own) = (Vec::new(), 0);
-    for number in 0..bans {
-        let caller = format!("tier-{number}");
-        let_in_by_all(&mut [&mut east, &mut west], &caller)?;
-        stagger(number);
-        let worker = number as usize % WORKERS;
-        let status = ask(&mut east.workers[worker], &attack(&caller))?;
-        let at = Instant::now();
-        if status != 403 {
-            return Err(format!("an attack is answered with {status}"));
-        }
-        // On its own node a ban is in shared data before it is answered.
-        for connection in &mut east.workers {
-            own += u32::from(ask(connection, &harmless(&caller))? != 403);
-        }
-        other.push(refused_by_all(at, &mut [&mut west], &caller)?);
-    }
-    tell("a ban by a tier", &mut other, figures);
-    figures.add("a ban by a tier: let in by its own Envoy after it", f64::from(own), "requests", Target::AtMost(0.0));
+    by_tier("a ban by a tier", "tier", bans, (&mut east, &mut west), figures)?;
     let mut hand = Vec::new();
     // The control plane lets go of connections that say nothing for half a minute.
     console.reconnect(&site.control)?;
@@ -51,7 +34,66 @@ pub(crate) fn measure(bans: u32, figures: &mut Figures) -> Result<(), String> {
         hand.push(refused_by_all(at, &mut [&mut east, &mut west], &caller)?);
     }
     tell("a ban by hand, on both", &mut hand, figures);
-    for node in [&east, &west] {
+    working(&[&east, &west])
+}
+
+/// The same with two control planes on one Redis, and once more after one of them was killed.
+pub(crate) fn measure_shared(bans: u32, figures: &mut Figures) -> Result<(), String> {
+    println!("two Envoys with {WORKERS} workers each, two control planes on one Redis, {bans} bans by a tier");
+    let mut site = Site::start_shared();
+    let mut console = Console::login(&site.control)?;
+    let (mut east, mut west) = (site.node(0)?, site.node(1)?);
+    by_tier("two control planes, a ban by a tier", "two", bans, (&mut east, &mut west), figures)?;
+    let Some((mut other, _redis)) = site.other.take() else { return Err("there is one control plane".to_owned()) };
+    other.kill();
+    let killed = Instant::now();
+    console.reconnect(&site.control)?;
+    wait_for("all links are at the other one", PATIENCE, || {
+        let status = console.get("_status").ok()?.json();
+        (status["nodes"]["links"].as_u64()? >= 2 * WORKERS as u64).then_some(())
+    })?;
+    figures.add(
+        "one control plane killed: all workers are linked to the other",
+        killed.elapsed().as_secs_f64(),
+        "s",
+        Target::None,
+    );
+    by_tier("one of two control planes killed, a ban by a tier", "one", bans, (&mut east, &mut west), figures)?;
+    working(&[&east, &west])
+}
+
+/// Bans by a tier at the first Envoy, until every worker of the second one refuses.
+fn by_tier(
+    what: &str,
+    prefix: &str,
+    bans: u32,
+    (east, west): (&mut Node, &mut Node),
+    figures: &mut Figures,
+) -> Result<(), String> {
+    let (mut other, mut own) = (Vec::new(), 0);
+    for number in 0..bans {
+        let caller = format!("{prefix}-{number}");
+        let_in_by_all(&mut [&mut *east, &mut *west], &caller)?;
+        stagger(number);
+        let worker = number as usize % WORKERS;
+        let status = ask(&mut east.workers[worker], &attack(&caller))?;
+        let at = Instant::now();
+        if status != 403 {
+            return Err(format!("an attack is answered with {status}"));
+        }
+        // On its own node a ban is in shared data before it is answered.
+        for connection in &mut east.workers {
+            own += u32::from(ask(connection, &harmless(&caller))? != 403);
+        }
+        other.push(refused_by_all(at, &mut [&mut *west], &caller)?);
+    }
+    tell(what, &mut other, figures);
+    figures.add(&format!("{what}: let in by its own Envoy after it"), f64::from(own), "requests", Target::AtMost(0.0));
+    Ok(())
+}
+
+fn working(nodes: &[&Node]) -> Result<(), String> {
+    for node in nodes {
         let failures = node.envoy.vm_failures();
         if !failures.is_empty() {
             return Err(format!("a filter's VM failed: {failures:?}"));

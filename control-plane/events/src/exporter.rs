@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::queue::Queue;
+use super::sinks::elasticsearch::Elasticsearch;
 use super::sinks::file::{FileSink, Rotation};
 use super::sinks::stdout::Stdout;
+use super::sinks::syslog::Syslog;
 use super::sinks::webhook::Webhook;
 use super::sinks::{self, Backoff, Notices};
 
-/// A place that events are written to, one line of JSON each.
+/// A place that events are written to, in JSON.
 #[derive(Clone, Debug)]
 pub enum Exporter {
     /// Standard output.
@@ -20,6 +22,10 @@ pub enum Exporter {
     RotatedFile(PathBuf, Rotation),
     /// A server that takes batches by POST.
     Webhook(Box<Webhook>),
+    /// The bulk API of Elasticsearch or OpenSearch.
+    Elasticsearch(Box<Elasticsearch>),
+    /// A syslog server.
+    Syslog(Box<Syslog>),
 }
 
 impl Exporter {
@@ -30,6 +36,8 @@ impl Exporter {
             Self::Stdout => "stdout".into(),
             Self::File(path) | Self::RotatedFile(path, _) => format!("file:{}", path.display()),
             Self::Webhook(webhook) => format!("webhook:{}", webhook.origin()),
+            Self::Elasticsearch(cluster) => format!("elasticsearch:{}", cluster.origin()),
+            Self::Syslog(server) => format!("syslog:{}", server.origin()),
         }
     }
 
@@ -43,6 +51,8 @@ impl Exporter {
                 sinks::run(FileSink::new(path, Some(rotation)), queue, backoff, notices).await;
             }
             Self::Webhook(webhook) => sinks::run(*webhook, queue, backoff, notices).await,
+            Self::Elasticsearch(cluster) => sinks::run(*cluster, queue, backoff, notices).await,
+            Self::Syslog(server) => sinks::run(*server, queue, backoff, notices).await,
         }
     }
 }

@@ -9,6 +9,7 @@
 mod address;
 mod call;
 mod connection;
+mod dial;
 mod error;
 mod pool;
 mod redirect;
@@ -25,6 +26,7 @@ use tokio::net::TcpStream;
 
 pub use address::{PRIVATE, special_use};
 pub use call::{Answer, Call};
+pub use dial::{Dialer, Duplex};
 pub use error::{OutboundError, OutboundFault};
 pub use pool::{Pool, PoolError, PoolTrust};
 pub use resolve::{Resolved, Resolver, SystemResolver};

@@ -57,8 +57,8 @@ impl Pool {
         Ok(Pool { client })
     }
 
-    /// Posts `body` and returns status and headers of the answer. Of its body at most `max_answer` bytes are read, so that the
-    /// connection can be used again, and dropped. Redirects are not followed, and there is no limit of time.
+    /// Posts `body` and returns status, headers and body of the answer. At most `max_answer` bytes of the body are read: of a longer one,
+    /// or one that breaks off, there is none. Redirects are not followed, and there is no limit of time.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Pool {
         mut headers: HeaderMap,
         body: Bytes,
         max_answer: usize,
-    ) -> Result<(StatusCode, HeaderMap), PoolError> {
+    ) -> Result<(StatusCode, HeaderMap, Option<Bytes>), PoolError> {
         headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
@@ -77,8 +77,8 @@ impl Pool {
         *request.headers_mut() = headers;
         let response = self.client.request(request).await.map_err(|error| PoolError(chain(&error)))?;
         let (parts, body) = response.into_parts();
-        let _ = Limited::new(body, max_answer).collect().await;
-        Ok((parts.status, parts.headers))
+        let body = Limited::new(body, max_answer).collect().await.ok().map(|body| body.to_bytes());
+        Ok((parts.status, parts.headers, body))
     }
 }
 

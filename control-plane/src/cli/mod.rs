@@ -56,6 +56,8 @@ enum Command {
     /// Make and show the tokens that identify gateways.
     #[command(subcommand)]
     NodeToken(node_token::NodeTokenCommand),
+    /// Print the index template for events in Elasticsearch or OpenSearch (`PUT _index_template/palisade-events`).
+    EventsTemplate,
     /// Check the entities of a folder; prints each problem and exits with 1 if there is any.
     Check(check::CheckCommand),
     /// Replace the entities of a control plane by those of a folder, all at once; shows the differences.
@@ -106,6 +108,7 @@ pub fn main() -> ExitCode {
             Command::AdminKey(command) => command.run().await,
             Command::Operator(command) => command.run().await,
             Command::NodeToken(command) => command.run(),
+            Command::EventsTemplate => output::say(format_args!("{}", events::INDEX_TEMPLATE.trim_end())),
             Command::Check(command) => command.run(),
             Command::Apply(command) => return Ok(code_of(command.run().await)),
             Command::Report(command) => return Ok(code_of(command.run().await)),

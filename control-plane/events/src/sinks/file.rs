@@ -49,7 +49,7 @@ impl Sink for FileSink {
             }
             Err(error) => (0, Err(io::Error::other(error))),
         };
-        result.map_err(|error| Failure { written, reason: error.to_string(), then: Then::Retry(None) })
+        result.map_err(|error| Failure { written, refused: 0, reason: error.to_string(), then: Then::Retry(None) })
     }
 }
 

@@ -1,13 +1,16 @@
 //! The ends of the way: what takes batches of lines, and the loop that gives them.
 //!
-//! [`run`] moves batches from a queue to a [`Sink`] and tries again what failed; [`file`], [`stdout`] and [`webhook`] are
-//! the sinks; [`lines`] writes lines so that none is torn.
+//! [`run`] moves batches from a queue to a [`Sink`] and tries again what failed; [`elasticsearch`], [`file`], [`stdout`], [`syslog`] and
+//! [`webhook`] are the sinks; [`lines`] writes lines so that none is torn, [`server`] speaks to those that are reached over HTTP.
 
 mod backoff;
+pub(super) mod elasticsearch;
 pub(super) mod file;
 mod lines;
 mod run;
+pub(super) mod server;
 pub(super) mod stdout;
+pub(super) mod syslog;
 pub(super) mod webhook;
 
 use std::time::Duration;
@@ -29,8 +32,10 @@ pub(super) trait Sink: Send + 'static {
 /// A batch was not written, or not all of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// So many of the first lines are written nonetheless.
+    /// So many of the first lines are written nonetheless, or refused.
     pub(super) written: usize,
+    /// So many of those are refused by themselves: they would be refused again.
+    pub(super) refused: usize,
     /// Why, for people.
     pub(super) reason: String,
     pub(super) then: Then,

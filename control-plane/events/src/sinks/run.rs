@@ -24,7 +24,7 @@ pub(crate) async fn run<S: Sink>(mut sink: S, queue: Arc<Queue>, mut backoff: Ba
         let result = sink.write(&batch).await;
         metrics::histogram!("palisade_exporter_write_seconds", "exporter" => queue.name().to_owned())
             .record(watch.seconds());
-        let Failure { written, reason, then } = match result {
+        let Failure { written, refused, reason, then } = match result {
             Ok(()) => {
                 backoff.reset();
                 if failing {
@@ -41,17 +41,17 @@ pub(crate) async fn run<S: Sink>(mut sink: S, queue: Arc<Queue>, mut backoff: Ba
             notices.failing(&queue, &reason, then);
         }
         let back = batch.split_off(written.min(batch.len()));
-        let (written, error) = (batch.len(), Some(reason));
+        let (written, error) = (batch.len().saturating_sub(refused), Some(reason));
         match then {
             Then::Drop => {
                 backoff.reset();
-                queue.settle(Settled { written, refused: back.len(), error, ..Settled::default() });
+                queue.settle(Settled { written, refused: refused + back.len(), error, ..Settled::default() });
             }
             Then::Retry(after) => {
                 // Before the lines are back: who hurries once they are is heard.
                 let hurried = queue.hurried();
                 tokio::pin!(hurried);
-                queue.settle(Settled { written, back, error, ..Settled::default() });
+                queue.settle(Settled { written, refused, back, error });
                 let wait = after.unwrap_or_else(|| backoff.next_wait());
                 tokio::select! {
                     () = tokio::time::sleep(wait) => {}

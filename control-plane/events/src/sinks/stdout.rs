@@ -43,6 +43,6 @@ impl Sink for Stdout {
         let (written, torn, result) =
             writing.await.unwrap_or_else(|error| (0, self.torn, Err(io::Error::other(error))));
         self.torn = torn;
-        result.map_err(|error| Failure { written, reason: error.to_string(), then: Then::Retry(None) })
+        result.map_err(|error| Failure { written, refused: 0, reason: error.to_string(), then: Then::Retry(None) })
     }
 }

@@ -25,7 +25,12 @@ impl Sink for Told {
 }
 
 fn retry(after: Option<u64>) -> Result<(), Failure> {
-    Err(Failure { written: 0, reason: "down".to_owned(), then: Then::Retry(after.map(Duration::from_secs)) })
+    Err(Failure {
+        written: 0,
+        refused: 0,
+        reason: "down".to_owned(),
+        then: Then::Retry(after.map(Duration::from_secs)),
+    })
 }
 
 struct Set {
@@ -107,7 +112,7 @@ async fn the_other_side_says_when_to_come_back() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_refused_is_dropped_and_the_next_goes_on_at_once() {
-    let refused = Failure { written: 0, reason: "400".to_owned(), then: Then::Drop };
+    let refused = Failure { written: 0, refused: 0, reason: "400".to_owned(), then: Then::Drop };
     let set = Set::new(vec![Err(refused)]);
     set.push(&["a", "b", "c"]);
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -118,7 +123,7 @@ async fn what_is_refused_is_dropped_and_the_next_goes_on_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_written_is_not_written_again() {
-    let half = Failure { written: 1, reason: "full".to_owned(), then: Then::Retry(None) };
+    let half = Failure { written: 1, refused: 0, reason: "full".to_owned(), then: Then::Retry(None) };
     let set = Set::new(vec![Err(half)]);
     set.push(&["a", "b"]);
     tokio::time::sleep(Duration::from_secs(60)).await;

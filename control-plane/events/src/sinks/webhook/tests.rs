@@ -7,9 +7,13 @@ use axum::response::IntoResponse as _;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use std::time::Duration;
+
+use axum::http::header;
+
 use super::*;
 use crate::queue::Queue;
-use crate::sinks::{Backoff, Notices, run};
+use crate::sinks::{Backoff, Notices, Then, run};
 
 /// One request as the server has seen it.
 type Seen = (HeaderMap, String);
@@ -49,10 +53,10 @@ async fn serve(answers: &[u16]) -> (String, UnboundedReceiver<Seen>) {
     (format!("http://{address}/collect?key=s3cret"), requests)
 }
 
-fn options(url: &str) -> WebhookOptions {
+fn options(url: &str) -> ServerOptions {
     // Long enough for a machine that is busy: no test waits for it to pass but the one that says so.
     let timeout = Duration::from_secs(60);
-    WebhookOptions { url: url.parse().unwrap(), headers_file: None, ca_file: None, timeout }
+    ServerOptions { url: url.parse().unwrap(), headers_file: None, ca_file: None, timeout }
 }
 
 fn webhook(url: &str) -> Webhook {
@@ -76,7 +80,7 @@ async fn a_batch_is_one_request_with_the_headers_of_the_file() {
     let (url, mut requests) = serve(&[]).await;
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "Authorization: Bearer one\nUser-Agent: me").unwrap();
-    let mut webhook = Webhook::new(WebhookOptions { headers_file: Some(file.path().into()), ..options(&url) }).unwrap();
+    let mut webhook = Webhook::new(ServerOptions { headers_file: Some(file.path().into()), ..options(&url) }).unwrap();
     webhook.write(&batch(&["{\"a\":1}", "{\"b\":2}"])).await.unwrap();
     let (headers, body) = requests.recv().await.unwrap();
     assert_eq!(body, "{\"a\":1}\n{\"b\":2}\n");
@@ -171,7 +175,7 @@ async fn the_oldest_go_while_nobody_listens() {
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_given_up_for_now() {
     let (url, mut requests) = serve(&[0]).await;
-    let mut webhook = Webhook::new(WebhookOptions { timeout: Duration::from_millis(200), ..options(&url) }).unwrap();
+    let mut webhook = Webhook::new(ServerOptions { timeout: Duration::from_millis(200), ..options(&url) }).unwrap();
     let failure = webhook.write(&batch(&["a"])).await.unwrap_err();
     assert_eq!((failure.then, failure.reason.as_str()), (Then::Retry(None), "no answer within 0.2 s"));
     assert_eq!(requests.recv().await.unwrap().1, "a\n");
@@ -215,13 +219,13 @@ async fn tls_trusts_the_file_and_nobody_else() {
     });
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), own.cert.pem()).unwrap();
-    let mut trusting = Webhook::new(WebhookOptions { ca_file: Some(file.path().into()), ..options(&url) }).unwrap();
+    let mut trusting = Webhook::new(ServerOptions { ca_file: Some(file.path().into()), ..options(&url) }).unwrap();
     trusting.write(&batch(&["a"])).await.unwrap();
     assert_eq!(requests.recv().await.unwrap().1, "a\n");
 
     let stranger = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     std::fs::write(file.path(), stranger.cert.pem()).unwrap();
-    let mut other = Webhook::new(WebhookOptions { ca_file: Some(file.path().into()), ..options(&url) }).unwrap();
+    let mut other = Webhook::new(ServerOptions { ca_file: Some(file.path().into()), ..options(&url) }).unwrap();
     let failure = other.write(&batch(&["a"])).await.unwrap_err();
     assert!(failure.reason.contains("certificate") && failure.then == Then::Retry(None), "{failure:?}");
     assert!(requests.try_recv().is_err());
@@ -239,10 +243,10 @@ fn settings_that_cannot_work_are_refused_at_once() {
     }
     let url = "https://localhost/";
     let empty = tempfile::NamedTempFile::new().unwrap();
-    let error = Webhook::new(WebhookOptions { ca_file: Some(empty.path().into()), ..options(url) }).unwrap_err();
+    let error = Webhook::new(ServerOptions { ca_file: Some(empty.path().into()), ..options(url) }).unwrap_err();
     assert!(error.to_string().contains("it contains no PEM certificate"), "{error}");
     let missing = Some("/no/such/file".into());
-    let error = Webhook::new(WebhookOptions { headers_file: missing, ..options(url) }).unwrap_err();
+    let error = Webhook::new(ServerOptions { headers_file: missing, ..options(url) }).unwrap_err();
     assert!(error.to_string().contains("/no/such/file"), "{error}");
 }
 
@@ -250,5 +254,5 @@ fn settings_that_cannot_work_are_refused_at_once() {
 fn what_is_shown_of_it_holds_no_secret() {
     let webhook = webhook("http://collector:8080/hooks/s3cret?key=s3cret");
     assert_eq!(webhook.origin(), "http://collector:8080");
-    assert!(!format!("{webhook:?} {:?}", webhook.options).contains("s3cret"));
+    assert!(!format!("{webhook:?} {:?}", options("http://host/?key=s3cret")).contains("s3cret"));
 }

@@ -23,7 +23,7 @@ pub(super) fn judge(status: StatusCode, headers: &HeaderMap, now_millis: u64) ->
         false => Then::Drop,
     };
     let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
-    Err(Failure { written: 0, reason: format!("the server answers {status}{hint}"), then })
+    Err(Failure { written: 0, refused: 0, reason: format!("the server answers {status}{hint}"), then })
 }
 
 /// `Retry-After` as a number of seconds or as a date.

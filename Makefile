@@ -64,6 +64,7 @@ export PALISADE_CROWDSEC := $(CURDIR)/$(CACHE)/crowdsec
 export PALISADE_RBLDNSD := $(CURDIR)/$(CACHE)/rbldnsd
 export PALISADE_CLAMD := $(CURDIR)/$(CACHE)/clamd
 export PALISADE_C_ICAP := $(CURDIR)/$(CACHE)/c-icap
+export PALISADE_HELM := $(CURDIR)/$(CACHE)/helm
 export PALISADE_REDIS := $(CURDIR)/$(CACHE)/redis
 
 # LINTS=1: clippy and rustdoc, warnings denied, over each crate of the workspace that a native build compiles.
@@ -86,7 +87,7 @@ run: filters envoy crs ## The whole of it with a demo backend (PORT, ADMIN_PORT,
 # One build of everything: the runner builds the programs too, and a build of them alone would compile most crates once more,
 # with other features. No crate has documentation tests.
 .PHONY: test
-test: filters envoy crs crs-3 schemas schemathesis redis ## The tests, those against the real Envoy included, without the longest ones (ARGS for the runner)
+test: filters envoy crs crs-3 schemas helm schemathesis redis ## The tests, those against the real Envoy included, without the longest ones (ARGS for the runner)
 	export PALISADE_BIN=$(CURDIR)/target/debug/palisade $(LINTING); \
 	if $(CARGO) nextest --version >/dev/null 2>&1; \
 	then $(CARGO) nextest run --config-file tests/nextest.toml --profile $(PROFILE) --test-threads $(JOBS) $(NATIVE) $(ARGS); \
@@ -96,6 +97,14 @@ test: filters envoy crs crs-3 schemas schemathesis redis ## The tests, those aga
 .PHONY: test-all
 test-all: crowdsec rbldnsd clamd c-icap ## Every test, the longest ones included (ARGS for the runner)
 	$(MAKE) test PROFILE=all FILTERS_PROFILE=wasm
+
+# The program and the modules of an older release: what its `cargo build -p palisade` and `make filters` made.
+.PHONY: upgrade-check
+upgrade-check: filters envoy crs redis ## An older release beside this one, on one Redis and at one gateway (OLD_BIN=program, OLD_FILTERS=folder)
+	@test -x "$(OLD_BIN)" -a -d "$(OLD_FILTERS)" || { echo "OLD_BIN names no program, or OLD_FILTERS no folder" >&2; exit 1; }
+	$(CARGO) build -p palisade --bins
+	PALISADE_BIN=$(CURDIR)/target/debug/palisade PALISADE_OLD_BIN=$(abspath $(OLD_BIN)) PALISADE_OLD_FILTERS=$(abspath $(OLD_FILTERS)) \
+	  $(CARGO) test -p palisade-tests --test all -- --nocapture e2e_upgrade::
 
 # Filters run in a wasm VM, where a usize has 32 bits and there is one thread: unit tests of what they are made of run there too.
 # Their runner is built as `make test` builds it: with other features, wasmtime would be compiled once more.
@@ -429,8 +438,12 @@ crs-3: ## The Core Rule Set's 3.3 line (Debian's package), in .cache/crs-3: test
 	@$(PYTHON) tests/scripts/fetch_crs.py --source debian --out $(CACHE)/crs-3
 
 .PHONY: schemas
-schemas: ## What deployment examples are checked with (Kubernetes, Istio, Envoy Gateway, Compose, hadolint), in .cache/schemas
+schemas: ## What deployment examples are checked with (Kubernetes, Istio, Envoy Gateway, cert-manager, Compose, hadolint), in .cache/schemas
 	@$(PYTHON) tests/scripts/fetch_schemas.py --out $(CACHE)/schemas
+
+.PHONY: helm
+helm: ## Helm as a library, in .cache/helm: tests render the chart with it
+	@$(PYTHON) tests/scripts/fetch_helm.py --out $(CACHE)/helm
 
 .PHONY: schemathesis
 schemathesis: ## The pinned schemathesis, in .cache/schemathesis: it tests the admin API against its document

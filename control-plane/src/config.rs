@@ -31,6 +31,11 @@ pub struct ServeConfig {
     #[arg(long, env = "PALISADE_STORE", hide_env_values = true, value_name = "URL")]
     pub store: Option<String>,
 
+    /// The first admin key of a store that has none: a file `{"id": "...", "secret": "..."}` with a secret of 32 characters or more.
+    /// Without it a key is made, shown once on standard error, and written to admin-key.json in --data.
+    #[arg(long, env = "PALISADE_FIRST_ADMIN_KEY_FILE", value_name = "FILE")]
+    pub first_admin_key_file: Option<PathBuf>,
+
     /// The address of the admin API; port 0 takes a free one. Without --tls-cert it speaks plain HTTP:
     /// keep it on loopback or put TLS in front.
     #[arg(long, env = "PALISADE_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8900")]

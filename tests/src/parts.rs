@@ -66,6 +66,17 @@ pub fn schema(name: &str) -> PathBuf {
     path
 }
 
+/// The folder of Helm for Python: `PALISADE_HELM`, or what `make helm` fetched. It has a file `MISSING` where there is no Helm for
+/// this platform.
+///
+/// # Panics
+///
+/// When it is missing.
+#[must_use]
+pub fn helm() -> PathBuf {
+    part("PALISADE_HELM", &[".cache/helm"], "Helm", "make helm")
+}
+
 /// One .wasm filter by its name (`waf`, `noop`, ...).
 ///
 /// # Panics

@@ -1,6 +1,7 @@
 //! A real Redis: Debian's, on a free port of this machine.
 
 use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -11,6 +12,9 @@ use crate::process::{Process, wait_for};
 
 /// How long it may take to start.
 const START: Duration = Duration::from_secs(30);
+
+/// The file of a configuration that was given, in its folder.
+const CONFIGURATION: &str = "redis.conf";
 
 /// A server that writes each change to its disk. Dropping it stops it.
 #[derive(Debug)]
@@ -28,22 +32,37 @@ impl Redis {
     /// When it does not come up; with its log.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_by(None)
+    }
+
+    /// Starts one with this configuration, except for its address and its folder. The configuration of [`Self::start`] applies to what it
+    /// leaves out.
+    ///
+    /// # Panics
+    ///
+    /// When it does not come up; with its log.
+    #[must_use]
+    pub fn start_by(configuration: Option<&str>) -> Self {
         let folder = tempfile::Builder::new().prefix("palisade-redis-").tempdir().expect("a temporary folder");
+        if let Some(text) = configuration {
+            std::fs::write(folder.path().join(CONFIGURATION), text).expect("the configuration is written");
+        }
         let address = SocketAddr::from(([127, 0, 0, 1], ports::free()));
         let process = Self::begin(&folder, address);
         Self { process, address, folder }
     }
 
     fn begin(folder: &TempDir, address: SocketAddr) -> Process {
-        let place = parts::redis();
-        let mut arguments = vec![format!("LD_LIBRARY_PATH={}", place.join("lib").display())];
-        arguments.push(place.join("bin/redis-server").display().to_string());
+        let mut arguments = program("redis-server");
+        let configuration = folder.path().join(CONFIGURATION);
+        let given = configuration.exists();
+        arguments.extend(given.then(|| configuration.display().to_string()));
         let port = address.port().to_string();
         let data = folder.path().display().to_string();
-        for argument in ["--port", &port, "--bind", "127.0.0.1", "--save", "", "--dir", &data] {
-            arguments.push(argument.to_owned());
+        arguments.extend(["--port", &port, "--bind", "127.0.0.1", "--dir", &data].map(str::to_owned));
+        if !given {
+            arguments.extend(["--save", "", "--appendonly", "yes", "--appendfsync", "always"].map(str::to_owned));
         }
-        arguments.extend(["--appendonly", "yes", "--appendfsync", "always"].map(str::to_owned));
         let env = std::path::Path::new("/usr/bin/env");
         let mut process = Process::start("redis", env, &arguments, &folder.path().join("redis.log"))
             .unwrap_or_else(|error| panic!("Redis does not start (`make redis`): {error}"));
@@ -63,6 +82,26 @@ impl Redis {
         format!("redis://{}", self.address)
     }
 
+    /// What `redis-cli` prints with these arguments.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be run.
+    #[must_use]
+    pub fn cli(&self, arguments: &[&str]) -> String {
+        let port = self.address.port().to_string();
+        let output =
+            Command::new("/usr/bin/env").args(program("redis-cli")).args(["-p", &port]).args(arguments).output();
+        let output = output.expect("redis-cli runs (`make redis`)");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Kills it (SIGKILL). What it has written stays.
     pub fn kill(&mut self) {
         self.process.kill();
@@ -77,4 +116,10 @@ impl Redis {
         self.process.kill();
         self.process = Self::begin(&self.folder, self.address);
     }
+}
+
+/// A program of Redis, as arguments of `env`.
+fn program(name: &str) -> Vec<String> {
+    let place = parts::redis();
+    vec![format!("LD_LIBRARY_PATH={}", place.join("lib").display()), place.join("bin").join(name).display().to_string()]
 }

@@ -138,6 +138,26 @@ impl AdminKey {
         Ok(IssuedKey { key, secret })
     }
 
+    /// Makes a key of an id and a secret that the operator has made; `None` where the id is not 1 to 64 of `A-Z a-z 0-9 . _ -`,
+    /// or the secret not 32 to 256 printable characters without spaces.
+    #[must_use]
+    pub fn given(name: &str, id: &str, secret: &str, scopes: &[Scope], now_millis: u64) -> Option<AdminKey> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        let usable = (1..=64).contains(&id.len())
+            && id.bytes().all(plain)
+            && (32..=256).contains(&secret.len())
+            && secret.bytes().all(|byte| byte.is_ascii_graphic());
+        usable.then(|| AdminKey {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            secret_sha256: digest(secret.as_bytes()),
+            scopes: scopes.to_vec(),
+            created_at_millis: now_millis,
+            expires_at_millis: None,
+            revoked_at_millis: None,
+        })
+    }
+
     /// Checks a secret against a stored key, in the same time for a key that does not exist.
     ///
     /// # Errors
@@ -191,6 +211,20 @@ fn digest(secret: &[u8]) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_given_key_has_a_plain_id_and_a_long_secret() {
+        let given = |id: &str, secret: &str| AdminKey::given("first key", id, secret, &Scope::ALL, 7);
+        let long = "x".repeat(32);
+        let key = given("admin-key_1", &long).unwrap();
+        assert!(AdminKey::verify(Some(key), long.as_bytes(), 8).is_ok());
+        for (id, secret) in
+            [("", &*long), ("a:b", &long), ("a", &long[1..]), ("a", "with a space, and long enough to be one")]
+        {
+            assert!(given(id, secret).is_none(), "{id} {secret}");
+        }
+        assert!(given(&"a".repeat(65), &long).is_none() && given("a", &"x".repeat(257)).is_none());
+    }
 
     #[test]
     fn a_key_is_known_by_its_secret_alone() {

@@ -74,7 +74,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let exporters = config.events.exporters().map_err(|error| CliError::Other(error.to_string()))?;
 
     let store = open_store(&config).await?;
-    first_key(store.as_ref(), &config.data).await?;
+    first_key(store.as_ref(), &config).await?;
     let entities = EntityService::open(Arc::clone(&store)).await?;
     tokio::spawn(entities.clone().follow_store());
     let outbound = Outbound::new(config.outbound_allow.clone());
@@ -333,10 +333,16 @@ async fn open_store(config: &ServeConfig) -> Result<Arc<dyn Store>, CliError> {
 }
 
 /// Gives a store without any key its first one, so that a new control plane can be used at once.
-async fn first_key(store: &dyn Store, data: &Path) -> Result<(), CliError> {
+async fn first_key(store: &dyn Store, config: &ServeConfig) -> Result<(), CliError> {
     if !store.admin_keys().await?.is_empty() {
         return Ok(());
     }
+    if let Some(file) = &config.first_admin_key_file {
+        let key = given_key(file)?;
+        tracing::info!(id = %key.id, file = %file.display(), "took the first admin key from the file");
+        return Ok(store.admin_key_put(key).await?);
+    }
+    let data = &config.data;
     let issued = AdminKey::issue("first key", &Scope::ALL, clock::now_millis(), None)
         .map_err(|error| CliError::Io("make a secret".to_owned(), error))?;
     let file = data.join(FIRST_KEY_FILE);
@@ -355,6 +361,21 @@ async fn first_key(store: &dyn Store, data: &Path) -> Result<(), CliError> {
     );
     tracing::info!(id = %issued.key.id, file = %file.display(), "made the first admin key");
     Ok(())
+}
+
+/// The key of `--first-admin-key-file`. Several control planes that start at once on an empty store all put the same one.
+fn given_key(file: &Path) -> Result<AdminKey, CliError> {
+    let failed = |error| CliError::Io(format!("read {}", file.display()), error);
+    let text = std::fs::read(file).map_err(failed)?;
+    let given: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    let field = |name: &str| given.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
+    let key = AdminKey::given("first key", field("id"), field("secret"), &Scope::ALL, clock::now_millis());
+    key.ok_or_else(|| {
+        CliError::Other(format!(
+            "{}: expected {{\"id\": \"...\", \"secret\": \"...\"}}, with 1 to 64 of A-Z a-z 0-9 . _ - and 32 to 256 printable characters",
+            file.display()
+        ))
+    })
 }
 
 fn write_ready_file(file: &Path, rest: SocketAddr, xds: SocketAddr) -> Result<(), CliError> {

@@ -159,3 +159,14 @@ pub(super) fn migrate(db: &mut Connection) -> rusqlite::Result<u32> {
     }
     Ok(reached)
 }
+
+#[cfg(test)]
+mod tests {
+    /// Who upgrades reads there which releases share a store.
+    #[test]
+    fn the_upgrade_guide_names_the_version() {
+        let guide = include_str!("../../../docs/upgrading.md");
+        let line = format!("| tables of the store | {} |", super::known_version());
+        assert!(guide.contains(&line), "docs/upgrading.md has no `{line}`");
+    }
+}

@@ -1,4 +1,4 @@
-// Checks resources of Istio and Envoy Gateway: what comes on standard input as a JSON array of documents. Prints one line for each problem.
+// Checks resources of Istio, Envoy Gateway, cert-manager and the Prometheus operator: what comes on standard input as a JSON array of documents. Prints one line for each problem.
 //
 // The validators know types, ranges and what has to be there; they let unknown fields pass, as Kubernetes does. Those are
 // found by TypeScript, which a literal of a known type may not have more fields than that type. Run where `npm ci` put the
@@ -11,14 +11,19 @@ const root = process.cwd();
 const ts = (await import(pathToFileURL(join(root, "node_modules/typescript/lib/typescript.js")))).default;
 const documents = JSON.parse(readFileSync(0, "utf8"));
 const sources = new Map();
+const MODELS = {
+  "cert-manager.io": "cert-manager", "gateway.envoyproxy.io": "envoy-gateway", "monitoring.coreos.com": "prometheus-operator",
+};
 
 for (const [at, document] of documents.entries()) {
   const module = `${document.apiVersion}/${document.kind}`;
-  const models = `@kubernetes-models/${document.apiVersion?.startsWith("gateway.envoyproxy.io/") ? "envoy-gateway" : "istio"}`;
+  const models = `@kubernetes-models/${MODELS[document.apiVersion?.split("/")[0]] ?? "istio"}`;
   const file = join(root, "node_modules", models, `${module}.js`);
   let Model;
   try {
-    Model = (await import(pathToFileURL(file)))[document.kind];
+    const found = await import(pathToFileURL(file));
+    // Some packages are CommonJS.
+    Model = found[document.kind] ?? found.default[document.kind];
   } catch (error) {
     console.log(`document ${at}: ${module} is unknown: ${error.message}`);
     continue;

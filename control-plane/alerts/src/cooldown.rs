@@ -49,11 +49,8 @@ impl Cooldown {
 
     /// Another control plane has told of it, at `at`.
     pub(super) fn told_elsewhere(&mut self, rule: &str, subject: &str, at: u64) {
-        let key = (rule.to_owned(), subject.to_owned());
-        if let Some(here) = self.told.remove(&key) {
-            self.by_age.remove(&(here, key.clone()));
-        }
-        self.insert(key, at);
+        self.drop(rule, subject);
+        self.insert((rule.to_owned(), subject.to_owned()), at);
     }
 
     fn insert(&mut self, key: Key, at: u64) {

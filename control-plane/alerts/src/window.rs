@@ -107,6 +107,7 @@ mod tests {
         assert!(window.parts.len() <= 1001 && window.unshared.len() <= 1001, "{}", window.parts.len());
         assert!((99_900..=100_000).contains(&window.count), "{}", window.count);
     }
+
     #[test]
     fn events_of_other_control_planes_count_as_well() {
         let mut window = Window::default();

@@ -3,16 +3,17 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::{FromRedisValue as _, RedisError, Value};
+use redis::{RedisError, Value};
 use store::messages::lost;
 use tokio::sync::{broadcast, mpsc};
 
-use crate::notices::BLOCK_MILLIS;
+use crate::stream::{Entry, Stream};
 use crate::upstream::Shared;
 
 /// The entries that the stream keeps, about: a control plane that was away for longer has missed what came before.
 const ENTRIES: u64 = 512;
+/// The entries that are read at once.
+const MOST: u64 = 100;
 /// The messages of an entry, at most, and the bytes after which it takes no more.
 const ENTRY: (usize, usize) = (256, 256 << 10);
 /// Between two entries: what comes meanwhile goes in one.
@@ -59,11 +60,9 @@ pub(crate) async fn send(shared: Weak<Shared>, name: String, mut outgoing: mpsc:
 /// Receives what others send, also what came while the connection was lost.
 pub(crate) async fn receive(shared: Weak<Shared>, name: String, incoming: broadcast::Sender<Arc<[u8]>>) {
     let mut last = None;
-    while let Some(now) = shared.upgrade() {
-        let connection = now.link.connect().await;
-        drop(now);
-        if let Ok(connection) = connection {
-            let ended = follow(&shared, connection, &name, &incoming, &mut last).await;
+    while let Some(opened) = Stream::open(&shared, |keys| &keys.bus).await {
+        if let Ok(stream) = opened {
+            let ended = follow(&shared, stream, &name, &incoming, &mut last).await;
             tracing::debug!(?ended, "the connection for messages of other control planes ended");
         }
         tokio::time::sleep(BACKOFF).await;
@@ -72,71 +71,32 @@ pub(crate) async fn receive(shared: Weak<Shared>, name: String, incoming: broadc
 
 async fn follow(
     shared: &Weak<Shared>,
-    mut connection: MultiplexedConnection,
+    mut stream: Stream,
     name: &str,
     incoming: &broadcast::Sender<Arc<[u8]>>,
     last: &mut Option<String>,
 ) -> Result<(), RedisError> {
-    let Some(now) = shared.upgrade() else { return Ok(()) };
-    let (bus, timeout) = (now.keys.bus.clone(), now.timeout + Duration::from_millis(BLOCK_MILLIS));
-    drop(now);
-    let late = |_| RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut));
-    let mut newest = redis::cmd("XREVRANGE");
-    newest.arg(&bus).arg("+").arg("-").arg("COUNT").arg(1);
-    let newest = tokio::time::timeout(timeout, newest.query_async::<Value>(&mut connection)).await.map_err(late)??;
-    let newest = entries(newest).pop().map_or_else(|| "0-0".to_owned(), |entry| entry.id);
-    // A server that was emptied, or whose clock is behind: entries after the last one would not be seen.
+    let newest = stream.newest().await?;
     let from = last.get_or_insert_with(|| newest.clone());
+    // A server that was emptied, or whose clock is behind: entries after the last one would not be seen.
     if number(from) > number(&newest) {
         from.clone_from(&newest);
     }
     loop {
-        let mut wait = redis::cmd("XREAD");
-        wait.arg("COUNT").arg(100).arg("BLOCK").arg(BLOCK_MILLIS).arg("STREAMS").arg(&bus).arg(&*from);
-        let answer =
-            tokio::time::timeout(timeout, wait.query_async::<Value>(&mut connection)).await.map_err(late)??;
+        let entries = stream.after(from, MOST).await?;
         if shared.strong_count() == 0 {
             return Ok(());
         }
-        for Entry { id, by, messages } in entries_of_stream(answer) {
-            if by != name {
-                for message in unpack(&messages) {
+        for Entry { id, values } in entries {
+            if let [by, messages] = values.as_slice()
+                && by != name.as_bytes()
+            {
+                for message in unpack(messages) {
                     let _no_listener = incoming.send(message.into());
                 }
             }
             *from = id;
         }
-    }
-}
-
-/// An entry of the stream.
-#[derive(Debug)]
-struct Entry {
-    id: String,
-    by: String,
-    messages: Vec<u8>,
-}
-
-fn entries(answer: Value) -> Vec<Entry> {
-    let Value::Array(entries) = answer else { return Vec::new() };
-    let entry = |entry| {
-        let Value::Array(parts) = entry else { return None };
-        let mut parts = parts.into_iter();
-        let id = String::from_redis_value(parts.next()?).ok()?;
-        // An entry that is none of ours still has an id, behind which the next ones are.
-        let mut fields = Vec::<Vec<u8>>::from_redis_value(parts.next()?).unwrap_or_default().into_iter();
-        let (_, by, _, messages) = (fields.next(), fields.next(), fields.next(), fields.next());
-        let by = String::from_utf8(by.unwrap_or_default()).unwrap_or_default();
-        Some(Entry { id, by, messages: messages.unwrap_or_default() })
-    };
-    entries.into_iter().filter_map(entry).collect()
-}
-
-fn entries_of_stream(answer: Value) -> Vec<Entry> {
-    let Value::Array(streams) = answer else { return Vec::new() };
-    match streams.into_iter().next() {
-        Some(Value::Array(parts)) => parts.into_iter().nth(1).map(entries).unwrap_or_default(),
-        _ => Vec::new(),
     }
 }
 

@@ -13,6 +13,7 @@ mod notices;
 mod options;
 mod pack;
 mod settings;
+mod stream;
 mod upstream;
 
 use std::path::Path;

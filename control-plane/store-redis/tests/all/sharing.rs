@@ -185,6 +185,18 @@ async fn one_leads_and_another_takes_over_when_it_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn settings_that_lose_acknowledged_changes_are_said() {
+    let settings = ["--appendfsync", "everysec", "--maxmemory-policy", "allkeys-lru"];
+    let Some(server) = RedisServer::start_with(&settings).await else { return };
+    let cautions = server.open().await.cautions();
+    assert_eq!(cautions.len(), 2, "{cautions:?}");
+    assert!(cautions[0].contains("appendfsync of the server is everysec, not always"), "{cautions:?}");
+    assert!(cautions[1].contains("maxmemory-policy of the server is allkeys-lru, not noeviction"), "{cautions:?}");
+    let Some(server) = RedisServer::start_with(&["--maxmemory-policy", "noeviction"]).await else { return };
+    assert_eq!(server.open().await.cautions(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_server_no_one_leads() {
     let Some(mut server) = RedisServer::start().await else { return };
     let store = server.open().await;

@@ -110,14 +110,13 @@ spec:
         failureThreshold: 6
       resources: {{- toYaml .Values.resources | nindent 8 }}
       securityContext: {{- include "palisade.containerSecurity" . | nindent 8 }}
-      volumeMounts:
-        - { name: data, mountPath: /var/lib/palisade }
-        - { name: admin-key, mountPath: /etc/palisade/admin-key, readOnly: true }
-        - { name: node-tokens, mountPath: /etc/palisade/node-tokens, readOnly: true }
-        {{- include "palisade.mounts" . | nindent 8 }}
+      volumeMounts: {{- include "palisade.mounts" . | nindent 8 }}
 {{- end }}
 
 {{- define "palisade.mounts" -}}
+- { name: data, mountPath: /var/lib/palisade }
+- { name: admin-key, mountPath: /etc/palisade/admin-key, readOnly: true }
+- { name: node-tokens, mountPath: /etc/palisade/node-tokens, readOnly: true }
 {{- range include "palisade.files" . | fromYamlArray }}
 - { name: {{ .name }}, mountPath: {{ .mountPath }}, readOnly: true }
 {{- end }}

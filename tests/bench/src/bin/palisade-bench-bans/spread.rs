@@ -24,7 +24,7 @@ pub(crate) fn measure(bans: u32, figures: &mut Figures) -> Result<(), String> {
     let (mut east, mut west) = (site.node(0)?, site.node(1)?);
     by_tier("a ban by a tier", "tier", bans, (&mut east, &mut west), figures)?;
     let mut hand = Vec::new();
-    // The control plane lets go of connections that say nothing for half a minute.
+    // The control plane closes connections that are idle for half a minute.
     console.reconnect(&site.control)?;
     for number in 0..bans {
         let caller = format!("hand-{number}");

@@ -59,6 +59,8 @@ export PALISADE_MODULE_CACHE := $(CURDIR)/target/modules
 export PALISADE_CRS_DIR := $(CURDIR)/$(CACHE)/crs
 export PALISADE_CRS3_DIR := $(CURDIR)/$(CACHE)/crs-3
 export PALISADE_SCHEMATHESIS := $(CURDIR)/$(CACHE)/schemathesis
+export PALISADE_EVENT_SCHEMAS := $(CURDIR)/$(CACHE)/event-schemas
+export PALISADE_KAFKA := $(CURDIR)/$(CACHE)/kafka
 export PALISADE_SCHEMAS := $(CURDIR)/$(CACHE)/schemas
 export PALISADE_CROWDSEC := $(CURDIR)/$(CACHE)/crowdsec
 export PALISADE_RBLDNSD := $(CURDIR)/$(CACHE)/rbldnsd
@@ -66,6 +68,7 @@ export PALISADE_CLAMD := $(CURDIR)/$(CACHE)/clamd
 export PALISADE_C_ICAP := $(CURDIR)/$(CACHE)/c-icap
 export PALISADE_HELM := $(CURDIR)/$(CACHE)/helm
 export PALISADE_REDIS := $(CURDIR)/$(CACHE)/redis
+export PALISADE_FAKETIME := $(CURDIR)/$(CACHE)/faketime
 
 # LINTS=1: clippy and rustdoc, warnings denied, over each crate of the workspace that a native build compiles.
 LINTING := $(if $(LINTS),RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/tests/scripts/rustc_with_lints.sh)
@@ -87,7 +90,7 @@ run: filters envoy crs ## The whole of it with a demo backend (PORT, ADMIN_PORT,
 # One build of everything: the runner builds the programs too, and a build of them alone would compile most crates once more,
 # with other features. No crate has documentation tests.
 .PHONY: test
-test: filters envoy crs crs-3 schemas helm schemathesis redis ## The tests, those against the real Envoy included, without the longest ones (ARGS for the runner)
+test: filters envoy crs crs-3 schemas helm schemathesis event-schemas redis kafka faketime ## The tests, those against the real Envoy included, without the longest ones (ARGS for the runner)
 	export PALISADE_BIN=$(CURDIR)/target/debug/palisade $(LINTING); \
 	if $(CARGO) nextest --version >/dev/null 2>&1; \
 	then $(CARGO) nextest run --config-file tests/nextest.toml --profile $(PROFILE) --test-threads $(JOBS) $(NATIVE) $(ARGS); \
@@ -252,13 +255,15 @@ bench-challenge: filters envoy ## A challenge in a real browser, and 1,000 submi
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade target/debug/palisade-bench-challenge --out target/bench/challenge.json $(ARGS)
 
 # Blows by kill -9 in each of two tests (single writes, and batches as `_bulk` and `apply` make them), and then of the control
-# plane and of two Envoys under load, and during a learning window.
+# plane and of two Envoys under load, of two control planes, their Redis and two Envoys, and during a learning window.
 .PHONY: soak
-soak: filters envoy crs ## 100 times kill -9 in the middle of writes, 50 times under load: nothing acknowledged is lost (ROUNDS of each)
+soak: filters envoy crs redis ## 100 times kill -9 in the middle of writes, 50 times under load: nothing acknowledged is lost (ROUNDS of each)
 	PALISADE_KILL_ROUNDS=$(or $(ROUNDS),100) $(CARGO) test -p palisade --test all -- --nocapture store_kill::
 	$(CARGO) build -p palisade --bins
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade PALISADE_FABRIC_KILL_ROUNDS=$(or $(ROUNDS),50) \
 	  $(CARGO) test -p palisade-tests --test all -- --nocapture --test-threads 1 e2e_fabric_kill::
+	PALISADE_BIN=$(CURDIR)/target/debug/palisade PALISADE_FLEET_KILL_ROUNDS=$(or $(ROUNDS),50) \
+	  $(CARGO) test -p palisade-tests --test all -- --nocapture --test-threads 1 e2e_fleet_kill::
 	PALISADE_BIN=$(CURDIR)/target/debug/palisade PALISADE_LEARNING_KILL_ROUNDS=$(or $(ROUNDS),20) \
 	  $(CARGO) test -p palisade-tests --test all -- --nocapture --test-threads 1 e2e_learning_kill::
 
@@ -268,10 +273,16 @@ bench-xds: ## A change's way to 1,000 gateways, and the control plane's memory f
 	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-xds --out target/bench/xds.json $(ARGS)
 
 .PHONY: bench-bans
-bench-bans: filters envoy crs redis ## 100,000 bans: the gate, a ban's way to every worker, a gateway that joins (ARGS=--only PART, --bans N, ...)
+bench-bans: filters envoy crs ## 100,000 bans: the gate, a ban's way to every worker, a gateway that joins (ARGS=--only PART, --bans N, ...)
 	$(CARGO) build --release -p palisade
 	$(CARGO) build --release -p palisade-bench --bin palisade-bench-bans
 	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-bans --out target/bench/bans.json $(ARGS)
+
+.PHONY: bench-fleet
+bench-fleet: filters envoy crs redis ## Two control planes on one Redis: bans, events, 200 nodes, costs (ARGS=--only PART, --seconds N, ...)
+	$(CARGO) build --release -p palisade --bin palisade
+	$(CARGO) build --release -p palisade-bench --bin palisade-bench-fleet
+	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-fleet --out target/bench/fleet.json $(ARGS)
 
 # Half a million ranges on two workers, ten of them changed every 10 s.
 .PHONY: bench-tables
@@ -445,9 +456,17 @@ schemas: ## What deployment examples are checked with (Kubernetes, Istio, Envoy 
 helm: ## Helm as a library, in .cache/helm: tests render the chart with it
 	@$(PYTHON) tests/scripts/fetch_helm.py --out $(CACHE)/helm
 
+.PHONY: kafka
+kafka: ## The pinned librdkafka with its cluster for tests, in .cache/kafka: the exporter to Kafka is tested with it
+	@$(PYTHON) tests/scripts/fetch_python_tool.py kafka --out $(CACHE)/kafka
+
 .PHONY: schemathesis
 schemathesis: ## The pinned schemathesis, in .cache/schemathesis: it tests the admin API against its document
 	@$(PYTHON) tests/scripts/fetch_python_tool.py schemathesis --out $(CACHE)/schemathesis
+
+.PHONY: event-schemas
+event-schemas: ## The published messages of OTLP and schemas of OCSF, in .cache/event-schemas: exported events are checked with them
+	@$(PYTHON) tests/scripts/fetch_python_tool.py event-schemas --out $(CACHE)/event-schemas
 
 .PHONY: learn-traffic
 learn-traffic: schemathesis ## Contracts learned from generated traffic, and what they say of requests kept apart (SEED, COUNT=600, DOCUMENTS)
@@ -490,3 +509,7 @@ redis: ## Debian's Redis, in .cache/redis, unpacked and not installed: the share
 	@$(PYTHON) tests/scripts/fetch_package.py redis-tools usr/bin/redis-check-rdb usr/bin/redis-cli --starts=--version \
 	  --libraries libjemalloc2 liblzf1 libatomic1 --out $(CACHE)/redis
 	@cd $(CACHE)/redis/bin; ! [ -e redis-check-rdb ] || cmp -s redis-check-rdb redis-server || cp redis-check-rdb redis-server
+
+.PHONY: faketime
+faketime: ## Debian's libfaketime, in .cache/faketime, unpacked and not installed: control planes whose clocks differ are tested with it
+	@$(PYTHON) tests/scripts/fetch_package.py faketime usr/bin/faketime --starts=--version --libraries libfaketime --out $(CACHE)/faketime

@@ -101,6 +101,15 @@ impl Console {
         self.send(&self.read(path))
     }
 
+    /// What a read of `security/PATH` is answered with, whatever the status.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer.
+    pub fn try_read(&self, path: &str) -> io::Result<Response> {
+        self.read(path).send(self.rest)
+    }
+
     /// The request that has `security/PATH` change something.
     #[must_use]
     pub fn change(&self, path: &str, body: &Value) -> Request {

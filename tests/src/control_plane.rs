@@ -126,11 +126,21 @@ impl ControlPlane {
     /// When it does not come up; with its log.
     #[must_use]
     pub fn start_beside(other: &Self) -> Self {
+        Self::start_beside_on(other, &other.arguments)
+    }
+
+    /// [`Self::start_beside`] with other arguments, such as another way to the store.
+    ///
+    /// # Panics
+    ///
+    /// When it does not come up; with its log.
+    #[must_use]
+    pub fn start_beside_on(other: &Self, arguments: &[String]) -> Self {
         let folder = tempfile::Builder::new().prefix("palisade-control-").tempdir().expect("a temporary folder");
         let key = "admin-key.json";
         std::fs::copy(other.data.join(key), folder.path().join(key)).expect("the key is copied");
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let control = Self::start_in(folder.path(), any, any, &other.arguments);
+        let control = Self::start_in(folder.path(), any, any, arguments);
         let mut control = control.unwrap_or_else(|why| panic!("{why}"));
         control._folder = Some(folder);
         control

@@ -18,4 +18,5 @@ pub mod load;
 pub mod parts;
 pub mod ports;
 pub mod process;
+pub mod proxy;
 pub mod redis;

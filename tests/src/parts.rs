@@ -43,6 +43,14 @@ pub fn redis() -> PathBuf {
     part("PALISADE_REDIS", &[".cache/redis"], "Redis", "make redis")
 }
 
+/// The library that gives a process another clock: in the folder of `PALISADE_FAKETIME`, or in that which `make faketime` fetched. `None`
+/// where there is none for this system.
+#[must_use]
+pub fn faketime() -> Option<PathBuf> {
+    let folder = std::env::var_os("PALISADE_FAKETIME").map_or_else(|| root().join(".cache/faketime"), PathBuf::from);
+    Some(folder.join("lib/libfaketimeMT.so.1")).filter(|library| library.exists())
+}
+
 /// The folder of the .wasm filters: `PALISADE_FILTERS`, or what `make filters` built.
 ///
 /// # Panics

@@ -1,6 +1,7 @@
 //! A real Redis: Debian's, on a free port of this machine.
 
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ const START: Duration = Duration::from_secs(30);
 
 /// The file of a configuration that was given, in its folder.
 const CONFIGURATION: &str = "redis.conf";
+/// What it writes, in its folder.
+const WRITTEN: &str = "appendonlydir";
 
 /// A server that writes each change to its disk. Dropping it stops it.
 #[derive(Debug)]
@@ -63,7 +66,7 @@ impl Redis {
         if !given {
             arguments.extend(["--save", "", "--appendonly", "yes", "--appendfsync", "always"].map(str::to_owned));
         }
-        let env = std::path::Path::new("/usr/bin/env");
+        let env = Path::new("/usr/bin/env");
         let mut process = Process::start("redis", env, &arguments, &folder.path().join("redis.log"))
             .unwrap_or_else(|error| panic!("Redis does not start (`make redis`): {error}"));
         let up = wait_for("Redis listens", START, || {
@@ -96,10 +99,47 @@ impl Redis {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
+    /// Copies what it has written, while it has nothing to write.
+    ///
+    /// # Panics
+    ///
+    /// When the files cannot be copied.
+    #[must_use]
+    pub fn saved(&self) -> TempDir {
+        let copy = tempfile::Builder::new().prefix("palisade-redis-saved-").tempdir().expect("a temporary folder");
+        copy_files(&self.folder.path().join(WRITTEN), copy.path());
+        copy
+    }
+
+    /// Kills it, and starts it on what was saved earlier.
+    ///
+    /// # Panics
+    ///
+    /// When the files cannot be copied, or it does not come up.
+    pub fn restore(&mut self, saved: &TempDir) {
+        self.process.kill();
+        let written = self.folder.path().join(WRITTEN);
+        std::fs::remove_dir_all(&written).expect("its files are removed");
+        copy_files(saved.path(), &written);
+        self.restart();
+    }
+
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// A section of `INFO`, for example `commandstats`.
+    #[must_use]
+    pub fn info(&self, section: &str) -> String {
+        self.cli(&["info", section])
     }
 
     /// Kills it (SIGKILL). What it has written stays.
@@ -115,6 +155,19 @@ impl Redis {
     pub fn restart(&mut self) {
         self.process.kill();
         self.process = Self::begin(&self.folder, self.address);
+    }
+}
+
+/// Copies the files of a folder to another one, which is made where it does not exist.
+///
+/// # Panics
+///
+/// When one of them cannot be copied.
+pub fn copy_files(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("the folder is made");
+    for file in std::fs::read_dir(from).expect("the folder is read") {
+        let file = file.expect("the folder is read");
+        std::fs::copy(file.path(), to.join(file.file_name())).expect("the file is copied");
     }
 }
 

@@ -34,8 +34,8 @@ const MAX_BATCHES: usize = 64;
 const SWEEP_MILLIS: u64 = 1000;
 /// The most groups of all nodes together, and of one node.
 const MAX_GROUPS: (usize, usize) = (256, 32);
-/// The most nodes whose counts are kept.
-const MAX_NODES: usize = 4096;
+/// The most nodes whose counts are kept: as many as the control plane keeps the status of.
+const MAX_NODES: usize = 10_000;
 /// What all parts take at most, and those of one node: a part of a window takes one, that of a set one more for each four members.
 /// Beyond, the lightest part of the node that has most gives way, among those of one weight the one that ends first.
 const ROOM: Room = Room { all: 1 << 18, of_node: 1 << 16 };

@@ -330,3 +330,11 @@ fn a_batch_has_what_its_group_counts_and_no_more_members_than_a_set_has() {
     counts.take("c", &message());
     assert!(counts.lock().groups() <= 2 + MAX_GROUPS.1);
 }
+
+#[test]
+fn as_many_nodes_count_as_a_control_plane_has() {
+    let counts = counts();
+    let links: Vec<_> = (0..MAX_NODES as u64).map(|number| counts.linked(&format!("n{number}"), number)).collect();
+    assert!(links.len() == 10_000 && links.iter().all(Option::is_some));
+    assert!(counts.linked("one more", 10_000).is_none());
+}

@@ -10,7 +10,7 @@ use super::admission::{Admission, EntityRef, Refusal, Warning};
 use super::change::WriteError;
 use super::write_queue::WriteQueue;
 use super::{EntitySet, FieldProblem};
-use store::{Store, StoreError};
+use store::{Elsewhere, Store, StoreError};
 use telemetry::spawn_within;
 
 /// How soon entities that could not be read are read again.
@@ -105,9 +105,21 @@ impl EntityService {
     /// Follows changes that others make in the store, until the store is closed. What cannot be read is tried again. For a
     /// task of its own.
     pub async fn follow_store(self) {
-        let mut changes = self.shared.store.changes();
-        while changes.changed().await.is_ok() {
-            while let Err(error) = self.catch_up(&mut changes).await {
+        let (mut changes, mut others) = (self.shared.store.changes(), self.shared.store.elsewhere());
+        loop {
+            // Also where the revision is lower than before, or is the same of another history.
+            let anew = tokio::select! {
+                changed = changes.changed() => match changed {
+                    Ok(()) => false,
+                    Err(_) => return,
+                },
+                changed = others.next() => match changed {
+                    Some(Elsewhere::Anything) => true,
+                    Some(Elsewhere::Keys(_)) => continue,
+                    None => return,
+                },
+            };
+            while let Err(error) = self.catch_up(&mut changes, anew).await {
                 if error == StoreError::Closed {
                     return;
                 }
@@ -117,10 +129,10 @@ impl EntityService {
         }
     }
 
-    async fn catch_up(&self, changes: &mut watch::Receiver<u64>) -> Result<(), StoreError> {
+    async fn catch_up(&self, changes: &mut watch::Receiver<u64>, anew: bool) -> Result<(), StoreError> {
         let revision = *changes.borrow_and_update();
         let _writing = self.shared.writing.lock().await;
-        if self.current().revision() < revision { self.shared.reload().await } else { Ok(()) }
+        if anew || self.current().revision() < revision { self.shared.reload().await } else { Ok(()) }
     }
 
     /// Runs a write to its end even when the caller goes away: what is committed must become visible.

@@ -4,9 +4,6 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
@@ -14,18 +11,16 @@ use super::audit::Audit;
 use super::dependency::dependency;
 use super::event::{self, Checked, EventError, Kind};
 use super::exporter::Exporter;
+use super::exporters::{ExporterStatus, Exporters, Mark};
+use super::format::EventFormat;
 use super::incidents::{Incident, IncidentLimits, Incidents, Place, Unsaved};
 use super::offence::{self, ChargedByTrail, Offence};
-use super::queue::{Bounds, Figures, Queue};
 use super::seen::{self, BanWay, Seen, Sighting};
-use super::sinks::Notices;
+use super::spill::{Spill, SpillError};
 use super::tap::{EventTap, Taps};
 use super::trouble::{Part, Trouble, Troubles};
 use base::identity::IPV6_PREFIX;
 use store::fabric::{Ban, MergeIncident, Workflow};
-
-/// What waits for one exporter, at most.
-const QUEUE: Bounds = Bounds { lines: 10_000, bytes: 64 << 20 };
 
 /// Takes events, exports them, and keeps the incidents. Clones share one state.
 #[derive(Clone, Debug)]
@@ -35,7 +30,7 @@ pub struct EventHub {
 
 #[derive(Debug)]
 struct Inner {
-    exporters: Vec<(Arc<Queue>, tokio::task::JoinHandle<()>)>,
+    exporters: Exporters,
     incidents: Mutex<Incidents>,
     /// Where denials are told, for the ledger.
     offences: Mutex<Option<(mpsc::Sender<Offence>, ChargedByTrail)>>,
@@ -68,39 +63,30 @@ impl fmt::Debug for Ipv6Prefix {
     }
 }
 
-/// What every exporter was given up to a moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mark(Vec<u64>);
-
-/// How an exporter is doing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ExporterStatus {
-    /// Its name.
-    pub name: String,
-    /// Events that wait, those that are being written included.
-    pub waiting: usize,
-    /// Events that were written.
-    pub written: u64,
-    /// Events that were lost: the queue was full, or they were refused.
-    pub dropped: u64,
-    /// Attempts that failed and were or will be made again.
-    pub retries: u64,
-    /// Why the last attempt failed; none where it did not.
-    pub error: Option<String>,
-}
-
 impl EventHub {
     /// A hub that exports to `exporters` and takes the time, in milliseconds since the Unix epoch, from `clock`. Must be
-    /// called within a tokio runtime: each exporter gets a task.
+    /// called within a tokio runtime: each exporter gets a task. All exporters write one format. With `spill`, events of exporters over
+    /// the network that have no room in memory go to the disk, and those that wait when the process ends.
+    ///
+    /// # Errors
+    ///
+    /// A folder of `spill` cannot be used.
+    pub fn start(
+        exporters: Vec<Exporter>,
+        format: EventFormat,
+        spill: Option<&Spill>,
+        clock: fn() -> u64,
+    ) -> Result<EventHub, SpillError> {
+        Exporters::start(exporters, format, spill, clock).map(|exporters| EventHub::over(exporters, clock))
+    }
+
+    /// [`EventHub::start`] with the format of gateways, and nothing on disk.
     #[must_use]
     pub fn new(exporters: Vec<Exporter>, clock: fn() -> u64) -> EventHub {
-        let queues: Vec<_> = names(&exporters).into_iter().map(|name| Arc::new(Queue::new(name, QUEUE))).collect();
-        let start = |(exporter, queue): (Exporter, &Arc<Queue>)| {
-            let others = queues.iter().filter(|other| !Arc::ptr_eq(queue, other)).cloned().collect();
-            let notices = Notices { others, clock };
-            (Arc::clone(queue), tokio::spawn(exporter.run(Arc::clone(queue), notices)))
-        };
-        let exporters = exporters.into_iter().zip(&queues).map(start).collect();
+        EventHub::over(Exporters::in_memory(exporters, clock), clock)
+    }
+
+    fn over(exporters: Exporters, clock: fn() -> u64) -> EventHub {
         for part in Part::ALL {
             metrics::gauge!("palisade_health_troubles", "part" => part.word()).set(0.0);
         }
@@ -161,7 +147,7 @@ impl EventHub {
         }
         let line: Arc<[u8]> = if changed { value.to_string().into_bytes() } else { line }.into();
         self.inner.taps.tell(&line);
-        self.export(&line);
+        self.inner.exporters.export(&line);
         Ok(())
     }
 
@@ -233,19 +219,13 @@ impl EventHub {
         let (id, _) = uuid::Uuid::new_v4().as_u64_pair();
         let event = audit.event(id, (self.inner.clock)());
         metrics::counter!("palisade_events_total", "outcome" => "audited").increment(1);
-        self.export(&event.to_string().into_bytes().into());
+        self.inner.exporters.export(&event.to_string().into_bytes().into());
     }
 
     /// Exports an event that the control plane has made: it belongs to no incident, and no alert looks at it.
     pub fn tell(&self, event: &str) {
         metrics::counter!("palisade_events_total", "outcome" => "audited").increment(1);
-        self.export(&event.as_bytes().into());
-    }
-
-    fn export(&self, line: &Arc<[u8]>) {
-        for (queue, _) in &self.inner.exporters {
-            queue.push(Arc::clone(line));
-        }
+        self.inner.exporters.export(&event.as_bytes().into());
     }
 
     /// Notes that something does not work as it should, and why. When it begins it is an event of category `dependency`.
@@ -273,6 +253,12 @@ impl EventHub {
             let seconds = now.saturating_sub(since) / 1000;
             self.tell_trouble(part, &format!("{} works again, after {seconds} s", named(part, subject)), now);
         }
+    }
+
+    /// Reports something that has happened once to a part: an event of category `dependency`, and a line of the log.
+    pub fn mishap(&self, part: Part, message: &str) {
+        tracing::error!(part = part.word(), "{message}");
+        self.tell_trouble(part, message, (self.inner.clock)());
     }
 
     /// Notes that whether it works is of no interest any more. That is no event.
@@ -317,12 +303,12 @@ impl EventHub {
 
     /// What the exporters were given so far.
     pub(super) fn mark(&self) -> Mark {
-        Mark(self.inner.exporters.iter().map(|(queue, _)| queue.pushed()).collect())
+        self.inner.exporters.mark()
     }
 
-    /// Whether every exporter has written or lost what it was given up to a mark.
+    /// Whether every exporter has written, lost or on disk what it was given up to a mark.
     pub(super) fn has_passed(&self, mark: &Mark) -> bool {
-        self.inner.exporters.iter().zip(&mark.0).all(|((queue, _), given)| queue.finished() >= *given)
+        self.inner.exporters.has_passed(mark)
     }
 
     /// The incidents, the most recent first.
@@ -393,29 +379,18 @@ impl EventHub {
     /// How each exporter is doing.
     #[must_use]
     pub fn exporters(&self) -> Vec<ExporterStatus> {
-        let exporters = self.inner.exporters.iter();
-        exporters
-            .map(|(queue, _)| {
-                let Figures { waiting, written, dropped, retries, error } = queue.figures();
-                ExporterStatus { name: queue.name().to_owned(), waiting, written, dropped, retries, error }
-            })
-            .collect()
+        self.inner.exporters.statuses()
     }
 
     /// Waits until every event that was taken is written or lost: before the process ends. An exporter that waits after a
     /// failure tries again at once. Takes as long as it takes: an exporter that keeps failing keeps its events.
     pub async fn flush(&self) {
-        for (queue, _) in &self.inner.exporters {
-            queue.drained().await;
-        }
+        self.inner.exporters.drained().await;
     }
-}
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        for (_, task) in &self.exporters {
-            task.abort();
-        }
+    /// Ends all exporters. Events that still wait go to the disk where that is configured; the others are lost. Logs both.
+    pub async fn close(&self) {
+        self.inner.exporters.close().await;
     }
 }
 
@@ -468,15 +443,4 @@ fn complete(event: &mut Value, place: Option<Place>, severity: Option<u8>) -> bo
         changed = true;
     }
     changed
-}
-
-/// A name for each; those of the same kind and place are numbered.
-fn names(exporters: &[Exporter]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for exporter in exporters {
-        let name = exporter.name();
-        let same = names.iter().filter(|other| other.split('#').next() == Some(name.as_str())).count();
-        names.push(if same == 0 { name } else { format!("{name}#{}", same + 1) });
-    }
-    names
 }

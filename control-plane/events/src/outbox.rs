@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use super::EventHub;
-use super::hub::Mark;
+use super::exporters::Mark;
 use store::{Store, StoreError};
 
 /// How soon an event is sent that another process has left in the store.
@@ -17,7 +17,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// Sends what the store keeps to be sent. Cheap to clone.
 ///
-/// An event leaves the store once every exporter has written or lost it. A process that ends in between sends it again at
+/// An event leaves the store once every exporter has written or lost it, or has it on disk. A process that ends in between sends it again at
 /// the next start, with the same `@id`.
 #[derive(Clone)]
 pub struct Outbox {

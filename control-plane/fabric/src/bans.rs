@@ -10,6 +10,7 @@ use tokio::sync::broadcast;
 
 use super::announcer::Announcer;
 use super::rules::{BanRefusal, BanRules};
+use super::unrecorded::Unrecorded;
 use base::identity::Identity;
 use events::{Audit, AuditAction, BanWay, EventHub, MAX_SCORE};
 use store::fabric::{Allowance, Ban, Issued, LAST_MOMENT, Note, Step};
@@ -45,6 +46,7 @@ pub struct Bans {
     clock: fn() -> u64,
     rules: Arc<dyn Fn() -> BanRules + Send + Sync>,
     told: Arc<Mutex<HashMap<String, u64>>>,
+    unrecorded: Arc<Unrecorded>,
 }
 
 impl Bans {
@@ -52,7 +54,8 @@ impl Bans {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, events: EventHub, clock: fn() -> u64) -> Self {
         let announcer = Announcer::new(clock);
-        Self { store, events, announcer, clock, rules: Arc::new(BanRules::default), told: Arc::default() }
+        let rules = Arc::new(BanRules::default);
+        Self { store, events, announcer, clock, rules, told: Arc::default(), unrecorded: Arc::default() }
     }
 
     /// The same, with what nodes may ask for as `rules` says at that time.
@@ -84,7 +87,7 @@ impl Bans {
                     node,
                     ?keys,
                     reason = %error,
-                    "bans could not be stored; they stay in force until the control plane stops"
+                    "bans could not be stored; the gateways of this control plane have them, and they are stored once that works"
                 );
             }
         }
@@ -113,27 +116,57 @@ impl Bans {
     ///
     /// # Errors
     ///
-    /// Why they could not be recorded; the nodes are told nonetheless.
+    /// Why they could not be recorded yet; the nodes are told nonetheless, and [`Bans::keep_unrecorded`] tries again.
     pub async fn record(&self, node: &str, asked: &[BanRequest]) -> Result<Vec<BanOutcome>, StoreError> {
         let work = async {
-            let (result, wider) = match self.put(node, asked).await {
-                Ok(outcomes) => {
-                    let wider = self.widen(&outcomes).await.unwrap_or_else(|error| {
-                        // The next ban around there tries again.
-                        tracing::warn!(reason = %error, "banning a wider network failed");
-                        Vec::new()
-                    });
-                    (Ok(outcomes), wider)
+            let (result, wider) = match self.put_and_widen(node, asked).await {
+                Ok((outcomes, wider)) => (Ok(outcomes), wider),
+                Err(error) => {
+                    self.unrecorded.keep(node, asked);
+                    (Err(error), Vec::new())
                 }
-                Err(error) => (Err(error), Vec::new()),
             };
-            let outcomes = result.as_ref().map_or(&[][..], Vec::as_slice);
-            let known = outcomes.iter().map(Some).chain(std::iter::repeat(None));
-            let mut bans: Vec<BanChange> = asked.iter().zip(known).map(|(ban, outcome)| change(ban, outcome)).collect();
-            bans.extend(wider);
-            (result, Down { bans, ..Down::default() })
+            let down = down(asked, result.as_deref().unwrap_or_default(), wider);
+            (result, down)
         };
         self.announcer.change(work).await
+    }
+
+    /// Records bans that could not be recorded before; the nodes are told the outcome.
+    pub(crate) async fn record_late(&self, node: &str, asked: &[BanRequest]) -> Result<(), StoreError> {
+        let work = async {
+            match self.put_and_widen(node, asked).await {
+                Ok((outcomes, wider)) => (Ok(()), down(asked, &outcomes, wider)),
+                Err(error) => (Err(error), Down::default()),
+            }
+        };
+        self.announcer.change(work).await
+    }
+
+    pub(crate) fn unrecorded(&self) -> &Unrecorded {
+        &self.unrecorded
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        (self.clock)()
+    }
+
+    async fn put_and_widen(
+        &self,
+        node: &str,
+        asked: &[BanRequest],
+    ) -> Result<(Vec<BanOutcome>, Vec<BanChange>), StoreError> {
+        let outcomes = self.put(node, asked).await?;
+        let wider = self.widen(&outcomes).await.unwrap_or_else(|error| {
+            // The next ban around there tries again.
+            tracing::warn!(reason = %error, "banning a wider network failed");
+            Vec::new()
+        });
+        Ok((outcomes, wider))
     }
 
     async fn put(&self, node: &str, asked: &[BanRequest]) -> Result<Vec<BanOutcome>, StoreError> {
@@ -274,6 +307,14 @@ impl fmt::Debug for Bans {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bans").field("announcer", &self.announcer).finish_non_exhaustive()
     }
+}
+
+/// What nodes are told of the outcomes of requests, which are none where the store has failed, and of wider bans.
+fn down(asked: &[BanRequest], outcomes: &[BanOutcome], wider: Vec<BanChange>) -> Down {
+    let known = outcomes.iter().map(Some).chain(std::iter::repeat(None));
+    let mut bans: Vec<BanChange> = asked.iter().zip(known).map(|(ban, outcome)| change(ban, outcome)).collect();
+    bans.extend(wider);
+    Down { bans, ..Down::default() }
 }
 
 /// How nodes learn of the outcome of a request; `None` where it could not be recorded.

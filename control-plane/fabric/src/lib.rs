@@ -11,6 +11,8 @@ mod charging;
 mod ledger;
 mod others;
 mod rules;
+mod setbacks;
+mod unrecorded;
 
 use std::fmt;
 use std::net::IpAddr;

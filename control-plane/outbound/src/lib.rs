@@ -30,7 +30,7 @@ pub use dial::{Dialer, Duplex};
 pub use error::{OutboundError, OutboundFault};
 pub use pool::{Pool, PoolError, PoolTrust};
 pub use resolve::{Resolved, Resolver, SystemResolver};
-pub use tls::{Trust, TrustError};
+pub use tls::{Trust, TrustError, client_config};
 
 use redirect::Step;
 use target::Target;

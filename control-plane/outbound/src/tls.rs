@@ -75,7 +75,11 @@ impl Trust {
 }
 
 /// TLS as a client: the certificates in `ca_file` (PEM), or those of the system.
-pub(super) fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, TrustError> {
+///
+/// # Errors
+///
+/// There are no certificates to trust.
+pub fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, TrustError> {
     let builder = builder()?;
     let Some(file) = ca_file else {
         let with_roots = builder.with_native_roots().map_err(|error| TrustError::System(error.to_string()))?;

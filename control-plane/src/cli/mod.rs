@@ -28,8 +28,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use events::EventFormat;
 
-use crate::config::ServeConfig;
+use crate::config::{Format, ServeConfig};
 use crate::heap;
 
 pub use error::CliError;
@@ -57,7 +58,11 @@ enum Command {
     #[command(subcommand)]
     NodeToken(node_token::NodeTokenCommand),
     /// Print the index template for events in Elasticsearch or OpenSearch (`PUT _index_template/palisade-events`).
-    EventsTemplate,
+    EventsTemplate {
+        /// The format of the events.
+        #[arg(long, value_enum, default_value = "ecs")]
+        format: Format,
+    },
     /// Check the entities of a folder; prints each problem and exits with 1 if there is any.
     Check(check::CheckCommand),
     /// Replace the entities of a control plane by those of a folder, all at once; shows the differences.
@@ -108,7 +113,9 @@ pub fn main() -> ExitCode {
             Command::AdminKey(command) => command.run().await,
             Command::Operator(command) => command.run().await,
             Command::NodeToken(command) => command.run(),
-            Command::EventsTemplate => output::say(format_args!("{}", events::INDEX_TEMPLATE.trim_end())),
+            Command::EventsTemplate { format } => {
+                output::say(format_args!("{}", EventFormat::from(format).index_template().trim_end()))
+            }
             Command::Check(command) => command.run(),
             Command::Apply(command) => return Ok(code_of(command.run().await)),
             Command::Report(command) => return Ok(code_of(command.run().await)),

@@ -85,7 +85,9 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let rest = bind("admin API", config.listen).await?;
     let xds = bind("xDS", config.xds_listen).await?;
     let (rest_address, xds_address) = (address(&rest)?, address(&xds)?);
-    let events = EventHub::new(exporters, clock::now_millis);
+    let (format, spill) = (config.events.events_format.into(), config.events.spill(&config.data));
+    let events = EventHub::start(exporters, format, spill.as_ref(), clock::now_millis)
+        .map_err(|error| CliError::Other(error.to_string()))?;
     let others = store.elsewhere();
     events::restore_incidents(store.as_ref(), &events).await?;
     let challenge_root = challenges::root(store.as_ref()).await?;
@@ -109,6 +111,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     tokio::spawn(fabric.clone().keep_ledger());
     tokio::spawn(fabric.clone().sweep());
     tokio::spawn(fabric.clone().follow_others());
+    tokio::spawn(fabric.clone().follow_setbacks());
     let limits = Limits::default();
     let alerts = start_alerts(&parts, &events);
     // Not before the ledger and the alerts listen: gateways that were waiting for this start report at once.
@@ -155,16 +158,10 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     if let Err(error) = outbox.look().await {
         tracing::warn!(%error, "the last events in the store are sent after the next start");
     }
-    // Once nobody is left who could add to them; with time of its own, so that those cut off are told as well.
-    if tokio::time::timeout(FLUSH, events.flush()).await.is_err() {
-        for exporter in events.exporters().iter().filter(|exporter| exporter.waiting > 0) {
-            tracing::warn!(
-                exporter = exporter.name,
-                lost = exporter.waiting,
-                "events could not be exported in time and are lost"
-            );
-        }
-    }
+    // Once nothing is left that could add to them; with time of its own, so that those cut off are told as well. What is left
+    // after that goes to the disk or is lost.
+    let _ = tokio::time::timeout(FLUSH, events.flush()).await;
+    events.close().await;
     // What is written by now is not sent again at the next start.
     if let Err(error) = outbox.look().await {
         tracing::warn!(%error, "removing sent events from the store failed");
@@ -195,6 +192,7 @@ fn start_gateway_side(
     let bans = Bans::new(Arc::clone(&parts.store), events.clone(), clock::now_millis);
     let rules = parts.entities.clone();
     let bans = bans.with_rules(move || BanRules::of(&rules.current()));
+    tokio::spawn(bans.clone().keep_unrecorded());
     let link = LinkHub::new(events.clone(), bans, hub.clone(), clock::now_millis);
     link.answer_from(Arc::clone(&parts.store));
     let Parts { store, entities, outbound, .. } = parts.clone();

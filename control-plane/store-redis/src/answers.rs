@@ -4,10 +4,14 @@ use redis::{FromRedisValue as _, Value};
 use store::StoreError;
 use store::replica::{Behind, Position, RowChange};
 
+use crate::explain::emptied;
+
 /// The answer to a begin.
 pub(crate) enum Begun {
     /// Another control plane has the lease.
     Busy,
+    /// The server holds nothing, and the replica something.
+    Emptied,
     /// What the replica lacks.
     Behind(Behind),
 }
@@ -29,13 +33,16 @@ pub(crate) fn begun(server: &str, answer: Value) -> Result<Begun, StoreError> {
     let mut parts = array(server, answer)?.into_iter();
     let mut text = || parts.next().and_then(|part| String::from_redis_value(part).ok());
     let kind = text().unwrap_or_default();
-    if kind == "busy" {
-        return Ok(Begun::Busy);
+    match kind.as_str() {
+        "busy" => return Ok(Begun::Busy),
+        "emptied" => return Ok(Begun::Emptied),
+        _ => {}
     }
     check_schema(server, &text().unwrap_or_default())?;
     let behind = match kind.as_str() {
         "current" => Behind::Current,
         "reload" => Behind::Reload,
+        "diverged" => Behind::Diverged,
         "changes" => {
             let version = text().and_then(|version| version.parse().ok());
             let position = version.zip(text()).map(|(version, token)| Position { version, token });
@@ -73,6 +80,7 @@ pub(crate) fn published(server: &str, answer: Value) -> Result<Published, StoreE
             Ok(Published::Taken { version, awaited: text() == "1" })
         }
         "busy" | "moved" => Ok(Published::Refused),
+        "emptied" => Err(emptied(server)),
         "schema" => check_schema(server, &text()).map(|()| Published::Refused),
         _ => Err(strange(server)),
     }

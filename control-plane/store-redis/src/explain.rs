@@ -40,6 +40,14 @@ pub(crate) fn timed_out(server: &str, is_change: bool) -> StoreError {
     if is_change { StoreError::Unanswered { server, detail } } else { StoreError::Server { server, detail } }
 }
 
+/// The server has nothing any more. To take that over would take the configuration from every gateway.
+pub(crate) fn emptied(server: &str) -> StoreError {
+    let detail = "it has lost everything that it held: restore its data, or that of a control plane that runs (`palisade backup` of its \
+                  replica); one that is started anew begins an empty store there"
+        .to_owned();
+    StoreError::Server { server: server.to_owned(), detail }
+}
+
 fn plain(error: &RedisError) -> String {
     if error.is_timeout() { "no answer within the time allowed".to_owned() } else { error.to_string() }
 }

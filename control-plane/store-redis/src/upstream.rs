@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::answers::{self, Begun, Published};
+use crate::explain::emptied;
 use crate::link::Link;
 use crate::options::RedisOptions;
 use crate::{bus, lead, notices, pack};
@@ -24,6 +25,8 @@ const LEASE_MILLIS: u64 = 2000;
 const KEEP_MILLIS: u64 = 100;
 /// How long after a change the next one counts on it, in seconds: what remains is for making that change.
 const TRUST_SECONDS: f64 = 0.04;
+/// When a change that counts on the lease of the one before asks for a longer one, in milliseconds: few changes take that long.
+const EXTEND_MILLIS: u64 = 20;
 /// How long a change waits while other control planes have the lease.
 const WAIT: Duration = Duration::from_secs(4);
 /// The most rows that are answered to a replica that is behind; with more, it reads everything anew, in parts.
@@ -43,6 +46,8 @@ pub(crate) struct RedisUpstream {
     handle: tokio::runtime::Handle,
     scripts: Scripts,
     held: Mutex<Option<(Stopwatch, Position)>>,
+    /// The task that makes the lease last for a change that takes long.
+    extension: Mutex<Option<JoinHandle<()>>>,
     /// What the settings of the server make less durable than it should be.
     cautions: Vec<String>,
     /// The task that asks to lead, and what it says.
@@ -76,6 +81,7 @@ struct Scripts {
     begin: Script,
     publish: Script,
     release: Script,
+    extend: Script,
 }
 
 impl RedisUpstream {
@@ -121,8 +127,10 @@ impl RedisUpstream {
                 begin: Script::new(include_str!("scripts/begin.lua")),
                 publish: Script::new(include_str!("scripts/publish.lua")),
                 release: Script::new(include_str!("scripts/release.lua")),
+                extend: Script::new(include_str!("scripts/extend.lua")),
             },
             held: Mutex::default(),
+            extension: Mutex::default(),
             cautions: Vec::new(),
             leading: Mutex::default(),
             name: random.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -167,6 +175,29 @@ impl RedisUpstream {
         }
     }
 
+    /// Has the lease last for a change that may take longer than what is left of it: otherwise another control plane could take it, and the
+    /// server would refuse the change.
+    fn extend_soon(&self) {
+        let (shared, script, name) = (Arc::clone(&self.shared), self.scripts.extend.clone(), self.name.clone());
+        let task = self.handle.spawn(async move {
+            tokio::time::sleep(Duration::from_millis(EXTEND_MILLIS)).await;
+            let mut call = script.key(&shared.keys.lease);
+            call.arg(name).arg(LEASE_MILLIS);
+            // Without it the server may refuse the change, as without a lease.
+            let _ =
+                shared.link.call(None, async |mut connection| call.invoke_async::<Value>(&mut connection).await).await;
+        });
+        self.replace_extension(Some(task));
+    }
+
+    /// Ends a task that extends the lease: what it has sent is carried out before what follows, and it sends nothing more.
+    fn replace_extension(&self, task: Option<JoinHandle<()>>) {
+        let before = std::mem::replace(&mut *self.extension.lock().unwrap_or_else(PoisonError::into_inner), task);
+        if let Some(task) = before {
+            task.abort();
+        }
+    }
+
     fn held(&self) -> std::sync::MutexGuard<'_, Option<(Stopwatch, Position)>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -194,11 +225,13 @@ impl Upstream for RedisUpstream {
         match self.ask(at, 0)? {
             Begun::Behind(behind) => Ok(behind),
             Begun::Busy => Err(StoreError::ServerBusy { server: self.shared.link.server.to_string() }),
+            Begun::Emptied => Err(emptied(&self.shared.link.server)),
         }
     }
 
     fn begin(&self, at: &Position) -> Result<Behind, StoreError> {
         if self.held().as_ref().is_some_and(|(since, held)| held == at && since.seconds() < TRUST_SECONDS) {
+            self.extend_soon();
             return Ok(Behind::Current);
         }
         *self.held() = None;
@@ -206,6 +239,7 @@ impl Upstream for RedisUpstream {
         loop {
             match self.ask(at, LEASE_MILLIS)? {
                 Begun::Behind(behind) => return Ok(behind),
+                Begun::Emptied => return Err(emptied(&self.shared.link.server)),
                 Begun::Busy if waited.seconds() > WAIT.as_secs_f64() => {
                     return Err(StoreError::ServerBusy { server: self.shared.link.server.to_string() });
                 }
@@ -226,6 +260,7 @@ impl Upstream for RedisUpstream {
         call.arg(rows);
         let link = &self.shared.link;
         *self.held() = None;
+        self.replace_extension(None);
         let attempt = || {
             let since = Stopwatch::start();
             // Its notice may come before its answer does.
@@ -267,6 +302,7 @@ impl Upstream for RedisUpstream {
 
     fn release(&self) {
         *self.held() = None;
+        self.replace_extension(None);
         let runs = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         if runs {
             self.handle.spawn(self.give_back());
@@ -301,7 +337,7 @@ impl Upstream for RedisUpstream {
         match self.follow(&before)? {
             Behind::Current => Ok(Some(before)),
             Behind::Changes(position, changes) => take(changes).map(|()| Some(position)),
-            Behind::Reload => Ok(None),
+            Behind::Reload | Behind::Diverged => Ok(None),
         }
     }
 

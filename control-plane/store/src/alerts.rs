@@ -8,9 +8,11 @@ pub const MAX_TOLD: u32 = 20_000;
 pub const MAX_WAITING: u32 = 1000;
 /// The most parts of a burst that are kept; of more, the oldest are forgotten.
 pub const MAX_BURST_PARTS: usize = 2002;
-/// By how much the clocks of control planes may differ, in milliseconds. A claim this far ahead of a later one still counts, and what
-/// was told within this time is not told again for an incident that was opened again: another control plane has seen the same.
-pub const CLOCK_SKEW: u64 = 2000;
+/// By how much the clocks of control planes may differ, in milliseconds: a claim this far ahead of a later one still counts.
+pub const CLOCK_SKEW: u64 = 10_000;
+/// What was told within this time, in milliseconds, is not told again for an incident that was opened again: another control plane has
+/// seen the same.
+pub const JUST_TOLD: u64 = 2000;
 
 /// The part of a [`Store`](super::Store) that alert rules need. Times are in milliseconds since 1970. What was answered
 /// with `Ok` is durable, and each call is one transaction.
@@ -49,7 +51,7 @@ pub struct AlertNotes {
     pub claims: Vec<Claim>,
 }
 
-/// A rule may tell of a subject again: what it has told by a moment is forgotten, but for the last [`CLOCK_SKEW`] of it.
+/// A rule may tell of a subject again: what it has told by a moment is forgotten, but for the last [`JUST_TOLD`] of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forgotten {
     /// The id of the rule.

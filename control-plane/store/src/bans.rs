@@ -9,6 +9,7 @@ use super::fabric::{
 };
 use super::places::{self, Run};
 use super::room::Room;
+use super::setback::Held;
 use base::identity::Identity;
 
 /// As the store's interface says, each ban in its turn.
@@ -135,6 +136,27 @@ pub(super) fn lift_all(db: &Connection, now: u64) -> rusqlite::Result<Vec<String
     }
     db.execute("DELETE FROM ban", [])?;
     Ok(keys)
+}
+
+pub(super) fn note_lost(db: &Connection, mut lost: Held, now: u64) -> rusqlite::Result<Held> {
+    let holds = "SELECT EXISTS (SELECT 1 FROM ban WHERE ref_key = ?1 AND until_millis > ?2)";
+    let allowed =
+        "SELECT EXISTS (SELECT 1 FROM allowed WHERE ref_key = ?1 AND (until_millis IS NULL OR until_millis > ?2))";
+    for (of_ban, keys, holds) in [(true, &mut lost.bans, holds), (false, &mut lost.allowed, allowed)] {
+        let mut holds = db.prepare(holds)?;
+        let mut noted = db.prepare("SELECT EXISTS (SELECT 1 FROM lifted WHERE of_ban = ?1 AND ref_key = ?2)")?;
+        for (key, until) in std::mem::take(keys) {
+            if holds.query_row(params![key, now], |row| row.get(0))? {
+                continue;
+            }
+            // A lift that is known holds against what was asked for before it.
+            if !noted.query_row(params![of_ban, key], |row| row.get(0))? {
+                note_lift(db, of_ban, &key, now, until)?;
+            }
+            keys.insert(key, until);
+        }
+    }
+    Ok(lost)
 }
 
 pub(super) fn live(db: &Connection, now: u64) -> rusqlite::Result<Vec<Ban>> {

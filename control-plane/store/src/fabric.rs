@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Pending, StoreError};
+use super::{Held, Pending, StoreError};
 
 /// The most bans that are kept. A further one takes the place of one that no operator made, and is refused where there is none
 /// of them: of the node that has most bans the one that ends first, so that no node evicts the bans of others beyond its share.
@@ -101,6 +101,10 @@ pub trait FabricStore: Send + Sync + 'static {
     /// The keys of bans (`true`) or entries of the allowlist (`false`) that were taken back, and of which a gateway may not
     /// know yet. Of a shared store that cannot be reached, those that were known last.
     fn lifted(&self, bans: bool) -> Pending<'_, Vec<String>>;
+
+    /// Notes bans and entries of the allowlist as taken back that were in force once and are not any more: a gateway may hold them for as long
+    /// as they would have lasted. Answers the keys of those, without the ones that hold at `now`. See [`Setback`](super::Setback).
+    fn note_lost(&self, lost: Held, now: u64) -> Pending<'_, Held>;
 
     /// Puts an identity on the allowlist, or replaces its entry, and forgets it and `charged` in the ledger: the network by
     /// which an address of IPv6 is charged. With `lift` its ban is lifted, and those within where it is a range. `None` where

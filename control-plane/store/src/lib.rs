@@ -30,6 +30,7 @@ mod replica_files;
 mod replica_rows;
 mod room;
 mod schema;
+mod setback;
 mod sqlite;
 mod sqlite_alerts;
 mod sqlite_counts;
@@ -52,6 +53,7 @@ pub use fabric::FabricStore;
 pub use feeds::FeedStore;
 pub use inventory::InventoryStore;
 pub use pending::Pending;
+pub use setback::{Held, Setback, Setbacks};
 pub use sqlite::{SqliteOptions, SqliteStore};
 
 /// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
@@ -85,6 +87,10 @@ pub trait Store: AlertStore + CountStore + FabricStore + FeedStore + InventorySt
     /// Announces what other control planes change, soon after they did. Nothing, where no other one shares the store. What this one
     /// changes is not announced, nor bans that end by themselves or give way to another.
     fn elsewhere(&self) -> Others;
+
+    /// Announces when the server of a shared store has lost changes that this control plane has read; [`Store::elsewhere`] announces
+    /// [`Elsewhere::Anything`] with it. Nothing, where the store is not shared.
+    fn setbacks(&self) -> Setbacks;
 
     /// Whether this control plane leads: of those that share a store, one does the work that is done once for all of them (feeds, expiries,
     /// events in the outbox). Always, where the store is not shared. Where the server cannot be reached no one leads. When a leader

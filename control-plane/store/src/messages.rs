@@ -30,6 +30,8 @@ pub struct Listener(broadcast::Receiver<Arc<[u8]>>);
 
 impl Messages {
     pub(super) fn new() -> (Messages, Exchange) {
+        // What has not happened yet is worth showing as 0.
+        lost(0);
         let (outgoing, sent) = mpsc::channel(WAITING);
         let (incoming, _) = broadcast::channel(LAG);
         let messages = Messages { outgoing, incoming: incoming.clone() };

@@ -15,6 +15,7 @@ use tokio::sync::{broadcast, watch};
 use super::elsewhere::Elsewhere;
 use super::messages::Exchange;
 use super::replica_rows::{self as rows, Tables};
+use super::setback::{Held, Setback};
 use super::{Pending, StoreError, entities};
 
 /// How often a replica is brought up to date at most before a write gives up: each time, the server has moved on so far that the
@@ -51,6 +52,9 @@ pub enum Behind {
     Changes(Position, Vec<RowChange>),
     /// It cannot be said, or is too much: everything is to be read anew.
     Reload,
+    /// The replica has changes that the server has not: the server was started on older data, or another one took over that had missed
+    /// them. Everything is to be read anew.
+    Diverged,
 }
 
 /// Takes a part of the rows that [`Upstream::load`] reads.
@@ -116,6 +120,9 @@ pub fn schema_version() -> u32 {
     super::schema::known_version()
 }
 
+/// Where the revision, changes of others, and setbacks of the server are announced.
+pub(super) type Announcing = (watch::Sender<u64>, broadcast::Sender<Arc<Elsewhere>>, broadcast::Sender<Arc<Setback>>);
+
 /// The replica's side: where it is, and how it gets on.
 pub(super) struct Following {
     upstream: Arc<dyn Upstream>,
@@ -123,6 +130,7 @@ pub(super) struct Following {
     position: Mutex<Position>,
     revisions: watch::Sender<u64>,
     elsewhere: broadcast::Sender<Arc<Elsewhere>>,
+    setbacks: broadcast::Sender<Arc<Setback>>,
     /// A look at the server is queued already.
     pub(super) nudged: AtomicBool,
     explain: Box<dyn Fn(rusqlite::Error) -> StoreError + Send + Sync>,
@@ -133,7 +141,7 @@ impl Following {
     pub(super) fn start(
         upstream: Arc<dyn Upstream>,
         db: &mut Connection,
-        (revisions, elsewhere): (watch::Sender<u64>, broadcast::Sender<Arc<Elsewhere>>),
+        (revisions, elsewhere, setbacks): Announcing,
         explain: impl Fn(rusqlite::Error) -> StoreError + Send + Sync + 'static,
     ) -> Result<Following, StoreError> {
         let tables = Tables::of(db).and_then(|tables| tables.watch(db).map(|()| tables)).map_err(&explain)?;
@@ -143,10 +151,11 @@ impl Following {
             position: Mutex::default(),
             revisions,
             elsewhere,
+            setbacks,
             nudged: AtomicBool::new(false),
             explain: Box::new(explain),
         };
-        following.reload(db)?;
+        following.reload(db, false)?;
         Ok(following)
     }
 
@@ -182,9 +191,9 @@ impl Following {
                     let _no_listener = elsewhere.map(|changed| self.elsewhere.send(Arc::new(changed)));
                     return self.announce(db);
                 }
-                Behind::Reload => {
+                behind @ (Behind::Reload | Behind::Diverged) => {
                     self.upstream.release();
-                    self.reload(db)?;
+                    self.reload(db, behind == Behind::Diverged)?;
                 }
             }
         }
@@ -201,26 +210,30 @@ impl Following {
         self.upstream.publish(&self.position(), &changes).map(Some)
     }
 
-    /// Reads everything anew.
-    fn reload(&self, db: &mut Connection) -> Result<(), StoreError> {
+    /// Reads everything anew. `diverged`: what the server lacks of the replica is announced.
+    fn reload(&self, db: &mut Connection, diverged: bool) -> Result<(), StoreError> {
         let before = self.position();
         let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&self.explain)?;
+        let held = if diverged { Held::of(&transaction) } else { Ok(Held::default()) }.map_err(&self.explain)?;
         let position = self.read_into(&transaction)?;
+        if position.version == 0 && before.version > 0 {
+            // It was emptied meanwhile: the server says so to the next question.
+            return Ok(());
+        }
         rows::forget_changed(&transaction).map_err(&self.explain)?;
         if position.version == 0 {
             // Goes to the server with the first change.
             super::schema::begin(&transaction).map_err(&self.explain)?;
         }
+        let lost = held.without(&transaction).map_err(&self.explain)?;
         transaction.commit().map_err(&self.explain)?;
-        if before.version > position.version {
-            tracing::error!(
-                had = before.version,
-                has = position.version,
-                "the shared store has fewer changes than before: it was emptied, or a server took over that had missed them"
-            );
-        }
+        let (had, has) = (before.version, position.version);
         self.moved(position);
         let _no_listener = self.elsewhere.send(Arc::new(Elsewhere::Anything));
+        if diverged {
+            metrics::counter!("palisade_store_setbacks_total").increment(1);
+            let _no_listener = self.setbacks.send(Arc::new(Setback { had, has, lost }));
+        }
         self.announce(db)
     }
 
@@ -249,6 +262,7 @@ fn too_fast() -> rusqlite::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
     use std::sync::mpsc;
     use std::time::Duration;
 
@@ -263,6 +277,7 @@ mod tests {
         notice: Mutex<Option<Arc<Notice>>>,
         asked: Mutex<Option<mpsc::Sender<()>>>,
         failed: AtomicBool,
+        released: AtomicUsize,
     }
 
     impl Failing {
@@ -290,11 +305,13 @@ mod tests {
             Ok(Behind::Current)
         }
 
-        fn publish(&self, _at: &Position, _changes: &[RowChange]) -> Result<Position, StoreError> {
-            Err(StoreError::Closed)
+        fn publish(&self, at: &Position, _changes: &[RowChange]) -> Result<Position, StoreError> {
+            Ok(Position { version: at.version + 1, token: "made".to_owned() })
         }
 
-        fn release(&self) {}
+        fn release(&self) {
+            self.released.fetch_add(1, Ordering::SeqCst);
+        }
 
         fn load(&self, _take: TakeRows<'_>) -> Result<Option<Position>, StoreError> {
             Ok(Some(Position::default()))
@@ -327,6 +344,18 @@ mod tests {
             notices += 1;
             assert!(notices < 500, "no notice is heard any more");
         }
+        store.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_lease_is_kept_after_a_change_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Arc::new(Failing::default());
+        let store = SqliteStore::follow(Arc::clone(&server) as Arc<dyn Upstream>, folder.path(), true).unwrap();
+        let released = || server.released.load(Ordering::SeqCst);
+        assert_eq!((store.document_put("d", vec![1]).await, released()), (Ok(()), 0));
+        // Others would wait for its end.
+        assert_eq!((store.document_remove("nothing").await, released()), (Ok(false), 1));
         store.close().await.unwrap();
     }
 }

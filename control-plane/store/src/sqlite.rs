@@ -14,6 +14,7 @@ use super::file::{self, FILE, connect, create, explain, lock, verify};
 use super::messages::{Listener, Messages};
 use super::replica::{Following, Upstream};
 use super::replica_files::ReplicaFolder;
+use super::setback::{self, Setback, Setbacks};
 use super::writer::{Changed, Writer};
 use super::{
     AccessChange, EntityChange, EntityRows, Kept, Pending, Store, StoreError, StoreFaults, entities, operators, schema,
@@ -42,6 +43,7 @@ pub struct SqliteStore {
     faults: Arc<Mutex<StoreFaults>>,
     /// Announces what others change; nothing where no other one shares the store.
     elsewhere: broadcast::Sender<Arc<Elsewhere>>,
+    setbacks: broadcast::Sender<Arc<Setback>>,
     leads: watch::Receiver<bool>,
     messages: Messages,
     /// Where the file is a replica: of what.
@@ -85,6 +87,7 @@ impl SqliteStore {
             revisions,
             faults,
             elsewhere: elsewhere::channel(),
+            setbacks: setback::channel(),
             leads: watch::channel(true).1,
             // Without its other end: what is told goes nowhere.
             messages: Messages::new().0,
@@ -111,8 +114,8 @@ impl SqliteStore {
         db.pragma_update(None, "synchronous", "OFF").map_err(&explain)?;
         db.set_prepared_statement_cache_capacity(256);
         let (announce, revisions) = watch::channel(0);
-        let elsewhere = elsewhere::channel();
-        let announcing = (announce.clone(), elsewhere.clone());
+        let (elsewhere, setbacks) = (elsewhere::channel(), setback::channel());
+        let announcing = (announce.clone(), elsewhere.clone(), setbacks.clone());
         let following = Following::start(upstream, &mut db, announcing, explain.clone())?;
         let following = Arc::new(following);
         let reader = connect(&path)?;
@@ -144,6 +147,7 @@ impl SqliteStore {
             revisions,
             faults,
             elsewhere,
+            setbacks,
             leads,
             messages,
             following: Some(following),
@@ -185,8 +189,8 @@ impl SqliteStore {
         self.read_here(work).await
     }
 
-    /// [`SqliteStore::read`] of what gateways are told: of a server that cannot be reached what the replica has of it, which is better than
-    /// nothing. What it lacks is announced when the server is back.
+    /// [`SqliteStore::read`] of what is better old than not at all, such as what gateways are told: of a server that cannot be reached what
+    /// the replica has of it. What it lacks is announced when the server is back.
     pub(super) async fn read_known<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -194,7 +198,7 @@ impl SqliteStore {
         let current = self.catch_up().await;
         let result = self.read_here(work).await;
         if let Err(error) = current {
-            tracing::warn!(%error, "gateways are told what was known last of bans and of the allowlist");
+            tracing::warn!(%error, "the shared store does not answer: what was known of it last is used");
             self.faults.lock().unwrap_or_else(PoisonError::into_inner).reads = Some(error);
         }
         result
@@ -320,7 +324,7 @@ impl Store for SqliteStore {
     }
 
     fn session(&self, token_sha256: [u8; 32]) -> Pending<'_, Option<(Session, Operator)>> {
-        Box::pin(self.read(move |db| operators::session(db, &token_sha256)))
+        Box::pin(self.read_known(move |db| operators::session(db, &token_sha256)))
     }
 
     fn session_touch(&self, token_sha256: [u8; 32], now_millis: u64) -> Pending<'_, ()> {
@@ -398,6 +402,10 @@ impl Store for SqliteStore {
         elsewhere::listen(&self.elsewhere)
     }
 
+    fn setbacks(&self) -> Setbacks {
+        setback::listen(&self.setbacks)
+    }
+
     fn leads(&self) -> watch::Receiver<bool> {
         self.leads.clone()
     }
@@ -421,7 +429,14 @@ impl Store for SqliteStore {
     }
 
     fn ping(&self) -> Pending<'_, ()> {
-        Box::pin(self.read(|db| entities::revision(db).map(|_| ())))
+        Box::pin(async move {
+            self.read(|db| entities::revision(db).map(|_| ())).await?;
+            // What a failed write has said of a server may have ended, and the next write may be long in coming.
+            if self.following.is_some() && self.faults().writes.is_some_and(|error| Writer::proves_by_lease(&error)) {
+                self.writer.prove();
+            }
+            Ok(())
+        })
     }
 
     fn close(&self) -> Pending<'_, ()> {

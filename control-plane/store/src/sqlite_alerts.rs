@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::{Deserialize, Serialize};
 
 use super::alerts::{
-    AlertNotes, AlertStore, Burst, CLOCK_SKEW, Claim, Forgotten, MAX_BURST_PARTS, MAX_TOLD, MAX_WAITING, Told,
-    WaitingAlert,
+    AlertNotes, AlertStore, Burst, CLOCK_SKEW, Claim, Forgotten, JUST_TOLD, MAX_BURST_PARTS, MAX_TOLD, MAX_WAITING,
+    Told, WaitingAlert,
 };
 use super::{Pending, SqliteStore};
 
@@ -79,7 +79,7 @@ fn note(db: &Connection, noted: &AlertNotes) -> rusqlite::Result<Vec<Option<u64>
         db.prepare_cached("DELETE FROM alert_told WHERE rule = ?1 AND subject = ?2 AND at <= ?3")?.execute(params![
             rule,
             subject,
-            at.saturating_sub(CLOCK_SKEW)
+            at.saturating_sub(JUST_TOLD)
         ])?;
     }
     let mut outcomes = Vec::with_capacity(noted.claims.len());

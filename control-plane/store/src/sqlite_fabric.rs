@@ -6,7 +6,7 @@ use super::fabric::{
     Allowance, Ban, BanPage, BanQuery, Charge, FabricStore, IncidentRow, Issued, LedgerRules, MergeIncident, Note,
     Promotion, Standing, Step, Workflow,
 };
-use super::{Pending, SqliteStore, access, ban_pages, bans, incidents, ledger, places};
+use super::{Held, Pending, SqliteStore, access, ban_pages, bans, incidents, ledger, places};
 
 impl SqliteStore {
     /// Writes, and keeps what is to be sent of it in the same transaction.
@@ -77,6 +77,10 @@ impl FabricStore for SqliteStore {
 
     fn bans_standing(&self, now: u64) -> Pending<'_, Vec<Standing>> {
         Box::pin(self.read_known(move |db| bans::standing(db, now)))
+    }
+
+    fn note_lost(&self, lost: Held, now: u64) -> Pending<'_, Held> {
+        Box::pin(self.write(move |db| bans::note_lost(db, lost, now)))
     }
 
     fn lifted(&self, bans: bool) -> Pending<'_, Vec<String>> {

@@ -67,8 +67,11 @@ where
     }
 }
 
-/// The [`Job`] behind [`Writer::catch_up`] and [`Writer::nudge`].
-struct CatchUp(Option<oneshot::Sender<Result<(), StoreError>>>);
+/// The [`Job`] behind [`Writer::catch_up`], [`Writer::nudge`] and, with the lease of a write, [`Writer::prove`].
+struct CatchUp {
+    tell: Option<oneshot::Sender<Result<(), StoreError>>>,
+    lease: bool,
+}
 
 impl Job for CatchUp {
     fn run(&mut self, _db: &Connection) -> rusqlite::Result<Changed> {
@@ -76,11 +79,11 @@ impl Job for CatchUp {
     }
 
     fn writes(&self) -> bool {
-        false
+        self.lease
     }
 
     fn answer(self: Box<Self>, commit: Result<(), StoreError>) {
-        if let Some(tell) = self.0 {
+        if let Some(tell) = self.tell {
             let _ = tell.send(commit);
         }
     }
@@ -125,7 +128,7 @@ impl Writer {
     /// Waits until a replica was brought up to its server.
     pub(super) async fn catch_up(&self) -> Result<(), StoreError> {
         let (tell, told) = oneshot::channel();
-        if !self.send(Box::new(CatchUp(Some(tell)))) {
+        if !self.send(Box::new(CatchUp { tell: Some(tell), lease: false })) {
             return Err(StoreError::Closed);
         }
         told.await.unwrap_or(Err(StoreError::Closed))
@@ -133,7 +136,17 @@ impl Writer {
 
     /// Brings a replica up to its server, soon.
     pub(super) fn nudge(&self) {
-        self.send(Box::new(CatchUp(None)));
+        self.send(Box::new(CatchUp { tell: None, lease: false }));
+    }
+
+    /// Takes the lease of a replica's server and gives it back, soon: whether that works is noted in the faults.
+    pub(super) fn prove(&self) {
+        self.send(Box::new(CatchUp { tell: None, lease: true }));
+    }
+
+    /// Whether a lease shows that what has failed so works again. It needs no memory at the server, so that it says nothing of a full one.
+    pub(super) fn proves_by_lease(error: &StoreError) -> bool {
+        matches!(error, StoreError::Server { .. } | StoreError::ServerBusy { .. } | StoreError::Unanswered { .. })
     }
 
     fn send(&self, job: Box<dyn Job>) -> bool {
@@ -183,6 +196,7 @@ fn run(
             // A notice may be among them: the next one must not be taken for queued already.
             following.nudged.store(false, Ordering::SeqCst);
         }
+        let writes = group.iter().any(|job| job.writes());
         let count = u32::try_from(group.len()).unwrap_or(u32::MAX);
         metrics::gauge!("palisade_store_queued_writes").decrement(count);
         measure(&db);
@@ -192,10 +206,16 @@ fn run(
                 if let Some(revision) = changed.revision {
                     revisions.send_replace(revision);
                 }
-                if changed.proves {
-                    faults.lock().unwrap_or_else(PoisonError::into_inner).writes = None;
+                let mut faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
+                let leased = following.is_some() && writes;
+                if changed.proves || (leased && faults.writes.as_ref().is_some_and(Writer::proves_by_lease)) {
+                    faults.writes = None;
                 }
                 Ok(())
+            }
+            Err(error) if !writes => {
+                faults.lock().unwrap_or_else(PoisonError::into_inner).reads = Some(error.clone());
+                Err(error)
             }
             Err(error) => {
                 metrics::counter!("palisade_store_failures_total").increment(1);
@@ -264,7 +284,8 @@ fn commit_replica(
         }
         Ok(all)
     })();
-    if written.is_err() {
+    // Kept for the next change only after one: others would wait for its end.
+    if !written.as_ref().is_ok_and(|changed| changed.proves) {
         following.upstream().release();
     }
     written

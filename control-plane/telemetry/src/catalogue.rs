@@ -202,7 +202,7 @@ pub const CATALOGUE: &[Described] = &[
     counter(
         "palisade_events_dropped_total",
         &["exporter", "reason"],
-        "Events that an exporter lost, by reason: full (its queue), refused (by its server)",
+        "Events that an exporter lost, by reason: full (its queue), refused (by its server), damaged (on disk)",
     ),
     counter(
         "palisade_events_missed_total",
@@ -214,6 +214,8 @@ pub const CATALOGUE: &[Described] = &[
         &["outcome"],
         "Events, by outcome: audited (made by the control plane), taken (from nodes), refused (not valid)",
     ),
+    gauge("palisade_exporter_disk_events", &["exporter"], "Events that wait on disk"),
+    gauge("palisade_exporter_disk_failing", &["exporter"], "1 if events cannot be kept on disk"),
     gauge("palisade_exporter_failing", &["exporter"], "1 if the last attempt failed"),
     counter("palisade_exporter_retries_total", &["exporter"], "Failed attempts that are repeated"),
     gauge("palisade_exporter_waiting_events", &["exporter"], "Events that wait to be written"),
@@ -334,6 +336,11 @@ pub const CATALOGUE: &[Described] = &[
         "Messages between control planes that share a store (counts of gateways, reports) that were lost: the server did not take them, or one was too slow",
     ),
     gauge("palisade_store_queued_writes", &[], "Writes that wait for a commit"),
+    counter(
+        "palisade_store_setbacks_total",
+        &[],
+        "Times that the server of a shared store had lost changes that this control plane knew: a restore from an older file, a failover",
+    ),
     gauge("palisade_store_size_bytes", &[], "Size of the store's main file"),
     counter("palisade_store_writes_total", &[], "Committed writes"),
     counter(

@@ -157,6 +157,32 @@ fn is_bash() -> bool {
 }
 
 #[test]
+fn every_exporter_writes_the_format_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_as(&folder.path().join("data"), |mut command| {
+        command.args(["--events-format", "ocsf"]);
+        command
+    });
+    change(&server, 1);
+    exporter(&server, "file:", |exporter| exporter["written"] == 1);
+    let written = std::fs::read_to_string(&server.events).unwrap();
+    let event: Value = serde_json::from_str(written.trim_end()).unwrap();
+    assert_eq!((&event["type_uid"], &event["entity"]["uid"]), (&300_401.into(), &"waf-rulesets/r0".into()), "{event}");
+    ends(server);
+    let template = palisade(&["events-template", "--format", "ocsf"]).output().unwrap();
+    assert!(text(&template.stdout).contains("logs-palisade.ocsf-*"));
+}
+
+#[test]
+fn an_otlp_server_that_cannot_work_stops_the_start() {
+    let data = tempfile::tempdir().unwrap();
+    let mut command = palisade(&["serve", "--events-otlp", "http://127.0.0.1:9/v1/logs", "--listen", "127.0.0.1:0"]);
+    let output = command.arg("--data").arg(data.path().join("data")).output().unwrap();
+    let said = text(&output.stderr);
+    assert!(!output.status.success() && said.contains("without /v1/logs"), "{said}");
+}
+
+#[test]
 fn a_webhook_that_cannot_work_stops_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
@@ -174,4 +200,62 @@ fn a_webhook_that_cannot_work_stops_the_start() {
     let said = start("http://me:s3cret@127.0.0.1:9/");
     assert!(said.contains("it holds a user or a password"), "{said}");
     assert!(!data.exists(), "nothing was begun");
+}
+
+#[test]
+fn events_on_disk_are_exported_after_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, port) = (folder.path().join("data"), palisade_tests::ports::free());
+    let url = format!("tcp://127.0.0.1:{port}");
+    let options = ["--events-spill-mib", "16", "--events-syslog", &url];
+    let server = Server::start_with(&data, &options);
+    change(&server, 20);
+    let failing = exporter(&server, "syslog:", |exporter| exporter["retries"] != 0 && exporter["waiting"] == 20);
+    assert_eq!((&failing["on_disk"], &failing["disk_error"]), (&0.into(), &Value::Null), "there is room in memory");
+    ends(server);
+    let spilled = data.join("events").join(format!("syslog_tcp___127.0.0.1_{port}"));
+    assert!(spilled.is_dir(), "{}", spilled.display());
+
+    // Killed before it could export anything: they are still there.
+    let server = Server::start_with(&data, &options);
+    exporter(&server, "syslog:", |exporter| exporter["retries"] != 0 && exporter["waiting"].as_u64() >= Some(20));
+    server.signal("KILL");
+    drop(server);
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let server = Server::start_with(&data, &options);
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut received = Vec::new();
+    let changes = |received: &[u8]| {
+        let text = String::from_utf8_lossy(received).into_owned();
+        let names: Vec<String> = text.split("waf-rulesets/").skip(1).map(|rest| rest[..3].to_owned()).collect();
+        names
+    };
+    while changes(&received).len() < 20 {
+        let mut part = [0; 4096];
+        let length = std::io::Read::read(&mut stream, &mut part).unwrap();
+        assert!(length > 0, "{}", String::from_utf8_lossy(&received));
+        received.extend_from_slice(&part[..length]);
+    }
+    println!("{:?}", changes(&received));
+    let done = exporter(&server, "syslog:", |exporter| exporter["waiting"] == 0);
+    assert_eq!(done["dropped"], 0);
+    ends(server);
+    let left: Vec<_> = std::fs::read_dir(spilled).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["lock"]);
+}
+
+#[test]
+fn events_are_kept_on_disk_by_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let url = format!("tcp://127.0.0.1:{}", palisade_tests::ports::free());
+    let used = data.join("events").join(url.replace([':', '/'], "_").replace("tcp", "syslog_tcp"));
+    std::fs::create_dir_all(&used).unwrap();
+    let lock = std::fs::File::create(used.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let address = ["serve", "--listen", "127.0.0.1:0", "--xds-listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+    let out = palisade(&address).args(["--events-spill-mib", "16", "--events-syslog", &url]).output().unwrap();
+    let error = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{error}");
+    assert!(error.contains("another process uses it") && error.contains(used.to_str().unwrap()), "{error}");
 }

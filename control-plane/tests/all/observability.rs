@@ -120,7 +120,9 @@ fn the_dashboard_asks_for_metrics_that_exist() {
 #[test]
 fn what_a_run_shows_is_described() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(&folder.path().join("data"));
+    let syslog = format!("udp://127.0.0.1:{}", palisade_tests::ports::free());
+    let server =
+        Server::start_with(&folder.path().join("data"), &["--events-syslog", &syslog, "--events-spill-mib", "16"]);
     let (rest, key) = (&server.rest, &server.authorization);
     let get = |path: &str| request(rest, key, "GET", path, "").unwrap();
     let body = r#"{"id": "base", "name": "Base"}"#;

@@ -1,11 +1,10 @@
 //! Several control planes on one Redis: what happens at one is one matter for all.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use palisade_tests::redis::Redis;
+use palisade_tests::proxy::Network;
 use prost::Message as _;
 use serde_json::{Value, json};
 use snapshot::{CountBatch, CountGroup, CountKind, CountsUp, KeyCount, ReportBatch, Up};
@@ -15,64 +14,10 @@ use waf::samples::messages::{MATCHES, MatchReport, Matched};
 
 use crate::alerts_support::{Channels, LONG, World};
 use crate::cli_support::{Server, request};
+use crate::shared_support::{Pair, incidents, leads, metric, until};
 
 /// A score that the ledger bans nothing for: its bans are events as well.
 const LOW: f64 = 1.0;
-
-/// Two control planes, each with a gateway's link.
-struct Pair {
-    one: World,
-    other: World,
-    data: [PathBuf; 2],
-    redis: Redis,
-    _folder: tempfile::TempDir,
-}
-
-impl Pair {
-    async fn start() -> Pair {
-        let redis = Redis::start();
-        let folder = tempfile::tempdir().unwrap();
-        let data = ["one", "other"].map(|name| folder.path().join(name));
-        let url = redis.url();
-        let store = ["--store", url.as_str()];
-        let one = World::start_on(&data[0], &store).await;
-        until("the first one leads", async || leads(&one)).await;
-        let other = World::beside(&data[0], &data[1], &store).await;
-        Pair { one, other, data, redis, _folder: folder }
-    }
-
-    fn both(&self) -> [&World; 2] {
-        [&self.one, &self.other]
-    }
-}
-
-fn leads(world: &World) -> bool {
-    let (_, metrics) = request(&world.server.rest, "", "GET", "/metrics", "").unwrap();
-    metrics.lines().any(|line| line == "palisade_control_plane_leads 1")
-}
-
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let ends = tokio::time::Instant::now() + LONG;
-    while !holds().await {
-        assert!(tokio::time::Instant::now() < ends, "{what}: never");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-/// The incidents of a control plane by key: id, events, state.
-fn incidents(world: &World) -> Vec<(String, Value, Value, Value)> {
-    let answer = world.console("GET", "_incidents", &Value::Null);
-    let mut all: Vec<_> = answer["incidents"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| {
-            (one["key"].as_str().unwrap().to_owned(), one["id"].clone(), one["count"].clone(), one["state"].clone())
-        })
-        .collect();
-    all.sort_by(|one, other| one.0.cmp(&other.0));
-    all
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_of_one_caller_at_two_control_planes_are_one_incident() {
@@ -109,7 +54,7 @@ async fn events_of_one_caller_at_two_control_planes_are_one_incident() {
     .await;
     // A control plane that is killed loses nothing that it has kept, and one that starts has all of it.
     until("both agree", async || incidents(&pair.one) == incidents(&pair.other)).await;
-    let Pair { one, other, data, redis, _folder } = pair;
+    let Pair { one, other, data, redis, .. } = pair;
     let before = incidents(&other);
     drop(one);
     let url = redis.url();
@@ -161,7 +106,8 @@ async fn an_alert_is_sent_once_and_a_burst_counts_over_all() {
 /// What operators have done is told by one control plane, and by the next one when that is gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_outbox_is_sent_once_by_the_one_that_leads() {
-    let Pair { one, other, data: _data, redis: _redis, _folder } = Pair::start().await;
+    let pair = Pair::start().await;
+    let (one, other) = (pair.one, pair.other);
     let bans = |world: &World| {
         let lines = std::fs::read_to_string(&world.server.events).unwrap_or_default();
         let events = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -230,7 +176,7 @@ async fn a_feed_is_fetched_by_the_one_that_leads_and_is_in_force_at_all() {
     until("both have the next list", async || pair.both().iter().all(|world| entries(world) == Some(json!(2)))).await;
     assert_eq!(requests.load(Ordering::SeqCst), 2);
     // The one that leads is killed: the other one fetches when the feed is due.
-    let Pair { one, other, data: _data, redis: _redis, _folder } = pair;
+    let (one, other) = (pair.one, pair.other);
     drop(one);
     let Server { rest, authorization, .. } = &other.server;
     until("the other one leads", async || leads(&other)).await;
@@ -283,6 +229,30 @@ async fn nodes_of_two_control_planes_count_together() {
     };
     let count = tokio::time::timeout(LONG, learned).await.expect("no counts of the other node");
     assert!(count.counts.iter().sum::<u32>() >= 40, "{count:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_the_server_does_not_take_are_counted_as_lost() {
+    let pair = Pair::start_with("?timeout_millis=500").await;
+    let lost = || metric(&pair.one, "palisade_store_messages_lost_total");
+    let slice = base::clock::now_millis() / 10_000;
+    pair.networks[0].set(Network::BlackHole);
+    let mut sent = 0;
+    until("messages are lost", async || {
+        sent += 1;
+        pair.one.up.send(counted("edge-1", slice, &[sent])).await.unwrap();
+        lost() > 0.0
+    })
+    .await;
+    pair.networks[0].set(Network::Whole);
+    until("no further one is", async || {
+        let before = lost();
+        sent += 1;
+        pair.one.up.send(counted("edge-1", slice, &[sent])).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        lost() == before
+    })
+    .await;
 }
 
 /// A report of one match, for the last time `sequence` of a worker.

@@ -93,7 +93,7 @@ fn what_one_control_plane_decides_holds_at_the_gateway_of_the_other() {
 }
 
 /// A gateway of a control plane, on the port that the entities name.
-fn gateway_of(control: &ControlPlane, address: SocketAddr) -> Envoy {
+pub(crate) fn gateway_of(control: &ControlPlane, address: SocketAddr) -> Envoy {
     let ports = [(WRITTEN_XDS_PORT, control.xds().port()), (WRITTEN_ADMIN_PORT, 0)];
     let envoy = Envoy::start(&shipped("xds.yaml", &ports));
     let requests = || envoy.stats("^http.*downstream_rq_2xx").values().sum::<u64>();

@@ -23,6 +23,7 @@ mod e2e_kit;
 mod e2e_learning_kill;
 mod e2e_limits;
 mod e2e_parity;
+mod e2e_partition;
 mod e2e_policy;
 mod e2e_protection;
 mod e2e_resilience;

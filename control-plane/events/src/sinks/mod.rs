@@ -1,12 +1,19 @@
 //! The ends of the way: what takes batches of lines, and the loop that gives them.
 //!
-//! [`run`] moves batches from a queue to a [`Sink`] and tries again what failed; [`elasticsearch`], [`file`], [`stdout`], [`syslog`] and
-//! [`webhook`] are the sinks; [`lines`] writes lines so that none is torn, [`server`] speaks to those that are reached over HTTP.
+//! [`run`] moves batches from a queue to a [`Sink`] and tries again what failed; [`elasticsearch`], [`file`], [`kafka`], [`otlp`],
+//! [`stdout`], [`syslog`] and [`webhook`] are the sinks; [`lines`] writes lines so that none is torn, [`server`] speaks to those that are reached over
+//! HTTP, [`parts`] divides what is too large for them, and [`facts`] are what they need to know of an event.
 
 mod backoff;
+mod ecs;
 pub(super) mod elasticsearch;
+mod facts;
 pub(super) mod file;
+mod formatted;
+pub(super) mod kafka;
 mod lines;
+pub(super) mod otlp;
+mod parts;
 mod run;
 pub(super) mod server;
 pub(super) mod stdout;
@@ -18,6 +25,7 @@ use std::time::Duration;
 use super::queue::{Bounds, Line};
 
 pub use backoff::Backoff;
+pub(super) use formatted::Formatted;
 pub(super) use run::{Notices, run};
 
 /// Takes batches of lines.
@@ -48,4 +56,9 @@ pub(super) enum Then {
     Retry(Option<Duration>),
     /// Give them up: they would fail again.
     Drop,
+}
+
+/// The name of this machine; empty where it has none.
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }

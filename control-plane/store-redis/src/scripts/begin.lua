@@ -1,10 +1,14 @@
 -- Takes the lease, where one is wanted, and answers what a replica at a given change lacks.
 -- KEYS: head, lease, turn, log, and the hash of each table.
 -- ARGV: the control plane, the milliseconds of the lease (0: none), the replica's version and token, the most rows to answer.
--- Answers: busy | current, schema | reload, schema | changes, schema, version, token, rows (table, key, columns or nil).
+-- Answers: emptied | busy | current, schema | reload, schema | diverged, schema | changes, schema, version, token, rows (table, key,
+-- columns or nil).
 local head = redis.call('HMGET', KEYS[1], 'version', 'token', 'schema')
 local version, token, schema = head[1] or '0', head[2] or '', head[3] or ''
 
+if version == '0' and ARGV[3] ~= '0' then
+  return {'emptied'}
+end
 if tonumber(ARGV[2]) > 0 then
   local holder, turn = redis.call('GET', KEYS[2]), redis.call('GET', KEYS[3])
   if (holder and holder ~= ARGV[1]) or (turn and turn ~= ARGV[1]) then
@@ -22,12 +26,21 @@ if version == ARGV[3] and token == ARGV[4] then
 end
 local reload = {'reload', schema}
 local from, missed = tonumber(ARGV[3]), tonumber(version) - tonumber(ARGV[3])
-if from == 0 or missed <= 0 or missed > 2000 then
+if from == 0 then
   return reload
 end
-local entries = redis.call('XRANGE', KEYS[4], string.format('%.0f-0', from + 1), '+')
--- Entries that were dropped, or another history since a failover.
-if #entries ~= missed or entries[1][2][2] ~= ARGV[4] then
+local first = string.format('%.0f-0', from + 1)
+local after = redis.call('XRANGE', KEYS[4], first, first)
+-- Another history since a failover, or since the server was started on older data.
+if missed <= 0 or (after[1] and after[1][2][2] ~= ARGV[4]) then
+  return {'diverged', schema}
+end
+if missed > 2000 then
+  return reload
+end
+local entries = redis.call('XRANGE', KEYS[4], first, '+')
+-- Entries that were dropped.
+if #entries ~= missed then
   return reload
 end
 

@@ -3,12 +3,15 @@
 -- ARGV: the control plane, the version and token that it has seen, the new token, the milliseconds for which the lease goes on,
 -- the schema, the entries and the keys of one entry that the log keeps, and the rows: for each table its number, the keys that
 -- are gone, and keys with their columns.
--- Answers: ok, version, whether another control plane waits | busy | moved | schema, the server's.
+-- Answers: ok, version, whether another control plane waits | busy | moved | emptied | schema, the server's.
 local head = redis.call('HMGET', KEYS[1], 'version', 'token', 'schema')
 local version, token = head[1] or '0', head[2] or ''
 if token == ARGV[4] then
   -- Sent for the second time, because the first answer was lost.
   return {'ok', version, 0}
+end
+if version == '0' and ARGV[2] ~= '0' then
+  return {'emptied'}
 end
 if head[3] and head[3] ~= ARGV[6] then
   return {'schema', head[3]}

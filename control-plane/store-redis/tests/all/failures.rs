@@ -12,6 +12,8 @@ use store::{CountStore as _, Store, StoreError};
 use crate::server::RedisServer;
 
 const ROUNDS: u64 = 5;
+/// Only keeps a failure from hanging the test.
+const LONG: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_survives_kill_9_of_the_server() {
@@ -172,4 +174,61 @@ async fn a_full_server_takes_nothing_and_says_so() {
         }
     };
     tokio::time::timeout(Duration::from_secs(60), small).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_has_a_leader_which_makes_room() {
+    let Some(server) = RedisServer::start().await else { return };
+    let (one, other) = (server.open().await, server.open().await);
+    one.document_put("large", vec![1; 32 << 20]).await.unwrap();
+    let mut leads = [one.leads(), other.leads()];
+    tokio::time::timeout(LONG, async {
+        while leads.iter().all(|leads| !*leads.borrow()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+    .unwrap();
+    assert!(!server.ask("CONFIG SET maxmemory 16000000").contains("-ERR"));
+    // Longer than a turn to lead lasts without being renewed.
+    tokio::time::sleep(Duration::from_millis(4500)).await;
+    let leading: Vec<bool> = leads.iter_mut().map(|leads| *leads.borrow_and_update()).collect();
+    assert_eq!(leading.iter().filter(|leads| **leads).count(), 1, "{leading:?}");
+    assert!(leads.iter().all(|leads| !leads.has_changed().unwrap()));
+    // Another one takes over there.
+    let (gone, next) = if leading[0] { (&one, &mut leads[1]) } else { (&other, &mut leads[0]) };
+    gone.close().await.unwrap();
+    tokio::time::timeout(LONG, next.wait_for(|leads| *leads)).await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_takes_no_writes_for_a_while_is_read_and_proves_itself_afterwards() {
+    let Some(server) = RedisServer::start().await else { return };
+    let (one, other) = (
+        server.open_at(&format!("{}?timeout_millis=300", server.url())).await.unwrap(),
+        server.open_at(&format!("{}?timeout_millis=300", server.url())).await.unwrap(),
+    );
+    one.document_put("before", vec![1]).await.unwrap();
+    assert_eq!(other.document("before").await, Ok(Some(vec![1])));
+    // Short of the timeout, all is well.
+    server.ask("CLIENT PAUSE 100 WRITE");
+    assert_eq!(one.document_put("slow", vec![1]).await, Ok(()));
+    assert_eq!(other.document("slow").await, Ok(Some(vec![1])));
+    server.ask("CLIENT PAUSE 60000 WRITE");
+    let refused = tokio::time::timeout(Duration::from_secs(30), one.document_put("lost", vec![1])).await.unwrap();
+    assert!(matches!(&refused, Err(error) if error.to_string().contains("no answer")), "{refused:?}");
+    assert_eq!(other.document("before").await, Ok(Some(vec![1])), "it is read");
+    assert!(one.ping().await.is_ok() && one.faults().writes.is_some());
+    server.ask("CLIENT UNPAUSE");
+    // Without a change: a look proves that changes are taken again.
+    let proven = async {
+        while one.faults() != store::StoreFaults::default() {
+            let _ = one.ping().await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(LONG, proven).await.unwrap();
+    assert_eq!(other.document("lost").await, Ok(None), "what was refused is nowhere");
+    assert_eq!(one.document("lost").await, Ok(None));
+    assert_eq!(other.document_put("after", vec![1]).await, Ok(()));
 }

@@ -17,4 +17,6 @@ mod kinds;
 mod migrate;
 mod passes;
 mod server;
+mod setbacks;
 mod sharing;
+mod skew;

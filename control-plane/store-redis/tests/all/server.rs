@@ -1,12 +1,15 @@
 //! A real Redis: Debian's, on a port and in a folder of the test.
 
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use palisade_store_redis::RedisOptions;
+use palisade_tests::redis::copy_files;
 use store::{SqliteStore, StoreError};
+use tempfile::TempDir;
 
 /// A server that ends with the test.
 pub(crate) struct RedisServer {
@@ -14,7 +17,7 @@ pub(crate) struct RedisServer {
     program: PathBuf,
     arguments: Vec<String>,
     pub(crate) port: u16,
-    pub(crate) folder: tempfile::TempDir,
+    pub(crate) folder: TempDir,
 }
 
 impl Drop for RedisServer {
@@ -107,6 +110,29 @@ impl RedisServer {
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let process = rustix::process::Pid::from_child(self.process.as_ref().unwrap());
         rustix::process::kill_process(process, signal).unwrap();
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// Copies what it has on its disk, while it is not running or has nothing to write.
+    pub(crate) fn saved(&self) -> TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        copy_files(&self.disk(), copy.path());
+        copy
+    }
+
+    /// Ends it, and starts it on what was saved earlier.
+    pub(crate) async fn restore(&mut self, saved: &TempDir) {
+        self.kill();
+        std::fs::remove_dir_all(self.disk()).unwrap();
+        copy_files(saved.path(), &self.disk());
+        assert!(self.begin().await);
+    }
+
+    fn disk(&self) -> PathBuf {
+        self.folder.path().join("appendonlydir")
     }
 
     pub(crate) fn url(&self) -> String {

@@ -81,6 +81,18 @@ async fn serve(mut stream: TcpStream, then: Then, seen: &UnboundedSender<(String
     }
 }
 
+/// A new link of a gateway: what it sends, and what it is told.
+pub(crate) async fn link(server: &Server) -> (Sender<Up>, tonic::Streaming<Down>) {
+    let (up, receiver): (Sender<Up>, Receiver<Up>) = channel(8);
+    let link = Channel::from_shared(format!("http://{}", server.xds)).unwrap().connect().await.unwrap();
+    let mut grpc = tonic::client::Grpc::new(link);
+    grpc.ready().await.unwrap();
+    let codec = tonic_prost::ProstCodec::<Up, Down>::default();
+    let path = "/palisade.v1.NodeLink/Stream".parse().unwrap();
+    let request = tonic::Request::new(ReceiverStream::new(receiver));
+    (up, grpc.streaming(request, path, codec).await.unwrap().into_inner())
+}
+
 /// A control plane with an operator, and a gateway's link to it.
 pub(crate) struct World {
     pub(crate) server: Server,
@@ -128,14 +140,7 @@ impl World {
         let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
         let cookie = cookie.split(';').next().unwrap().to_owned();
         let csrf = serde_json::from_str::<Value>(&body).unwrap()["csrf_token"].as_str().unwrap().to_owned();
-        let (up, receiver): (Sender<Up>, Receiver<Up>) = channel(8);
-        let link = Channel::from_shared(format!("http://{}", server.xds)).unwrap().connect().await.unwrap();
-        let mut grpc = tonic::client::Grpc::new(link);
-        grpc.ready().await.unwrap();
-        let codec = tonic_prost::ProstCodec::<Up, Down>::default();
-        let path = "/palisade.v1.NodeLink/Stream".parse().unwrap();
-        let request = tonic::Request::new(ReceiverStream::new(receiver));
-        let down = grpc.streaming(request, path, codec).await.unwrap().into_inner();
+        let (up, down) = link(&server).await;
         World { server, cookie, csrf, up, down }
     }
 

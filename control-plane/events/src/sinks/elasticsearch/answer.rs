@@ -2,26 +2,12 @@
 
 use serde::Deserialize;
 
-/// The longest reason that is shown, in characters.
-const MAX_REASON: usize = 300;
+use crate::sinks::parts::Settled;
+use crate::sinks::server::shown;
 
 /// The items of an answer.
 #[derive(Debug)]
 pub(super) struct Items(Vec<Item>);
-
-/// The outcome of the first events of a request.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Settled {
-    /// So many of the first events are written or refused.
-    pub(super) first: usize,
-    /// So many of them are refused: they would be refused again.
-    pub(super) refused: usize,
-    /// Why the first of those was.
-    pub(super) refusal: Option<String>,
-    /// Why the event after them failed, which is to be sent again. Those behind it may be written; they are sent again, and the cluster
-    /// knows them by their id.
-    pub(super) failure: Option<String>,
-}
 
 #[derive(Deserialize)]
 struct Answered {
@@ -79,7 +65,6 @@ impl Items {
 impl Item {
     fn why(&self) -> String {
         let error = self.error.as_ref().map_or(String::new(), |error| format!(", {}: {}", error.kind, error.reason));
-        let why = format!("an event is answered with {}{error}", self.status);
-        why.chars().filter(|character| !character.is_control()).take(MAX_REASON).collect()
+        shown(&format!("an event is answered with {}{error}", self.status))
     }
 }

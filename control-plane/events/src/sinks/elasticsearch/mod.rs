@@ -3,17 +3,14 @@
 mod answer;
 mod document;
 
-use axum::http::{StatusCode, Uri};
+use axum::http::Uri;
 
-use super::server::{Server, ServerError, ServerOptions, retry};
-use super::{Failure, Sink, Then};
+use super::parts::{Parts, Requests, Settled, Unsent};
+use super::server::{Body, Server, ServerError, ServerOptions, retry};
+use super::{Failure, Sink};
 use crate::queue::{Bounds, Line};
-use answer::{Items, Settled};
+use answer::Items;
 
-/// The data stream that events go to by default.
-pub const DEFAULT_DATA_STREAM: &str = "logs-palisade.events-default";
-/// The template of the index, JSON: data streams whose names begin with `logs-palisade.events-`.
-pub const INDEX_TEMPLATE: &str = include_str!("index-template.json");
 /// So much of an answer is read: it names each event of the batch.
 const MAX_ANSWER: usize = 4 << 20;
 /// The longest name of an index, in bytes.
@@ -23,10 +20,14 @@ const MAX_NAME: usize = 255;
 /// for the second time is not there twice. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Elasticsearch {
+    bulk: Bulk,
+    parts: Parts,
+}
+
+#[derive(Clone, Debug)]
+struct Bulk {
     server: Server,
-    bulk: Uri,
-    /// The events of one request; fewer after the cluster has said that a request was too large.
-    most: usize,
+    url: Uri,
 }
 
 impl Elasticsearch {
@@ -45,76 +46,35 @@ impl Elasticsearch {
             return Err(wrong("it must begin with a letter or a digit"));
         }
         let server = Server::new("Elasticsearch", options)?;
-        let base = server.url();
-        if base.query().is_some() {
-            return Err(ServerError::new("the URL of Elasticsearch must have no query".to_owned()));
-        }
         let fields = "errors,items.*.status,items.*.error.type,items.*.error.reason";
-        let path = base.path().trim_end_matches('/');
-        let bulk = format!("{}{path}/{data_stream}/_bulk?filter_path={fields}", server.origin());
-        let bulk = bulk.parse().map_err(|_| wrong("it makes no URL"))?;
-        Ok(Elasticsearch { server, bulk, most: <Elasticsearch as Sink>::BATCH.lines })
+        let url = server.below("Elasticsearch", &format!("/{data_stream}/_bulk?filter_path={fields}"))?;
+        let parts = Parts::new(<Elasticsearch as Sink>::BATCH.lines);
+        Ok(Elasticsearch { bulk: Bulk { server, url }, parts })
     }
 
     /// Scheme, host and port: what may be shown.
     #[must_use]
     pub fn origin(&self) -> String {
-        self.server.origin()
-    }
-
-    /// Sends some events in one request.
-    async fn send(&self, batch: &[Line]) -> Result<Sent, Failure> {
-        let body = document::bulk(batch);
-        let answer = self.server.post(&self.bulk, "application/x-ndjson", body, MAX_ANSWER).await?;
-        if answer.status == StatusCode::PAYLOAD_TOO_LARGE {
-            return Ok(Sent::TooLarge);
-        }
-        // What an operator mends (a key, a role, a name) is waited for: events are lost only where the queue is full.
-        let is_mended =
-            matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND);
-        answer.judge().map_err(|failure| match is_mended {
-            true => Failure { then: Then::Retry(None), ..failure },
-            false => failure,
-        })?;
-        let items = answer.body.as_deref().and_then(|body| Items::read(body, batch.len()));
-        let unclear = || retry("the answer does not say what was taken".to_owned(), None);
-        Ok(Sent::Settled(items.ok_or_else(unclear)?.settled()))
+        self.bulk.server.origin()
     }
 }
 
-enum Sent {
-    Settled(Settled),
-    TooLarge,
+impl Requests for Bulk {
+    async fn send(&self, part: &[Line]) -> Result<Settled, Unsent> {
+        let body = Body { content_type: "application/x-ndjson", is_gzip: false, bytes: document::bulk(part) };
+        let answer = self.server.post(&self.url, body, MAX_ANSWER).await?;
+        answer.judge_part()?;
+        let items = answer.body.as_deref().and_then(|body| Items::read(body, part.len()));
+        let unclear = || retry("the answer does not say what was taken".to_owned(), None);
+        Ok(items.ok_or_else(unclear)?.settled())
+    }
 }
 
 impl Sink for Elasticsearch {
     const BATCH: Bounds = Bounds { lines: 500, bytes: 4 << 20 };
 
     async fn write(&mut self, batch: &[Line]) -> Result<(), Failure> {
-        let (mut done, mut refused, mut why) = (0, 0, None);
-        while let Some(rest) = batch.get(done..).filter(|rest| !rest.is_empty()) {
-            let part = rest.get(..self.most).unwrap_or(rest);
-            let failed = |failure: Failure| Failure { written: done, refused, ..failure };
-            match self.send(part).await.map_err(failed)? {
-                Sent::TooLarge if part.len() > 1 => self.most = part.len() / 2,
-                Sent::TooLarge => {
-                    (done, refused) = (done + 1, refused + 1);
-                    why.get_or_insert_with(|| "an event is too large for the cluster".to_owned());
-                }
-                Sent::Settled(settled) => {
-                    done += settled.first;
-                    refused += settled.refused;
-                    why = why.or(settled.refusal);
-                    if let Some(reason) = settled.failure {
-                        return Err(Failure { written: done, refused, reason, then: Then::Retry(None) });
-                    }
-                }
-            }
-        }
-        match why {
-            Some(reason) => Err(Failure { written: done, refused, reason, then: Then::Drop }),
-            None => Ok(()),
-        }
+        self.parts.write(&self.bulk, batch).await
     }
 }
 

@@ -12,8 +12,8 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::queue::Queue;
-use crate::sinks::{Backoff, Notices, run};
-use crate::{Audit, AuditAction, dependency};
+use crate::sinks::{Backoff, Formatted, Notices, Then, run};
+use crate::{Audit, AuditAction, EventFormat, dependency};
 
 /// A cluster: creates documents by their id as the bulk API does, refuses and fails those that say so, and takes no request above a number
 /// of events.
@@ -82,7 +82,7 @@ fn options(url: &str) -> ServerOptions {
 }
 
 fn sink(url: &str) -> Elasticsearch {
-    Elasticsearch::new(options(url), DEFAULT_DATA_STREAM).unwrap()
+    Elasticsearch::new(options(url), EventFormat::Ecs.data_stream()).unwrap()
 }
 
 fn events(count: u32) -> Vec<Line> {
@@ -112,6 +112,24 @@ async fn each_event_is_created_once_under_its_id_with_the_fields_of_the_schema()
 }
 
 #[tokio::test]
+async fn events_in_ocsf_have_their_id_and_a_time_for_the_data_stream() {
+    let (cluster, url) = serve(500).await;
+    let mut sink = Formatted::new(sink(&url), EventFormat::Ocsf);
+    for _ in 0..2 {
+        assert_eq!(sink.write(&events(2)).await, Ok(()));
+    }
+    let documents = cluster.documents.lock().unwrap().clone();
+    assert_eq!(documents.keys().collect::<Vec<_>>(), ["e0000", "e0001"]);
+    let document = &documents["e0000"];
+    assert_eq!(
+        (&document["metadata"]["uid"], &document["class_uid"], &document["ecs"]),
+        (&json!("e0000"), &json!(2004), &Value::Null)
+    );
+    let time = base::clock::rfc3339_millis(document["@timestamp"].as_str().unwrap());
+    assert_eq!(time, document["time"].as_u64());
+}
+
+#[tokio::test]
 async fn what_fails_comes_again_and_what_is_refused_is_counted() {
     let (cluster, url) = serve(500).await;
     cluster.failing.lock().unwrap().insert("e0002".to_owned(), 3);
@@ -134,7 +152,7 @@ async fn a_request_that_is_too_large_is_divided() {
     let (cluster, url) = serve(60).await;
     let mut sink = sink(&url);
     assert_eq!(sink.write(&events(500)).await, Ok(()));
-    assert_eq!((cluster.documents.lock().unwrap().len(), sink.most), (500, 31));
+    assert_eq!((cluster.documents.lock().unwrap().len(), sink.parts.most()), (500, 31));
     let (_, url) = serve(0).await;
     let failure = self::sink(&url).write(&events(2)).await.unwrap_err();
     assert_eq!((failure.written, failure.refused, failure.then), (2, 2, Then::Drop), "{failure:?}");
@@ -182,35 +200,40 @@ fn what_is_no_address_or_no_name_is_said_before_anything_is_sent() {
 
 /// Every field that events are sure to have, and the type that it is searched by.
 #[test]
-fn the_template_maps_the_fields_of_events() {
-    let template: Value = serde_json::from_str(INDEX_TEMPLATE).unwrap();
-    assert!(DEFAULT_DATA_STREAM.starts_with(template["index_patterns"][0].as_str().unwrap().trim_end_matches('*')));
-    let mapped = |path: &str| {
-        let mut at = &template["template"]["mappings"];
-        for name in path.split('/') {
-            at = &at["properties"][name];
-        }
-        at["type"].as_str().map(str::to_owned)
-    };
+fn the_templates_map_the_fields_of_events() {
     let lines = [Audit::new(AuditAction::Ban).note(7), dependency(7, "store", None, "it fails").to_string()];
     let lines: Vec<Line> = lines.iter().map(|line| line.as_bytes().into()).collect();
+    let types = [("@timestamp", "date"), ("source/ip", "ip"), ("threat/score", "double"), ("event/severity", "long")];
+    check_template(EventFormat::Ecs, &lines, &types);
+    let types = [("@timestamp", "date"), ("time", "date"), ("src_endpoint/ip", "ip"), ("class_uid", "long")];
+    check_template(EventFormat::Ocsf, &lines, &types);
+}
+
+fn check_template(format: EventFormat, lines: &[Line], types: &[(&str, &str)]) {
+    let template: Value = serde_json::from_str(format.index_template()).unwrap();
+    assert!(format.data_stream().starts_with(template["index_patterns"][0].as_str().unwrap().trim_end_matches('*')));
+    let mappings = &template["template"]["mappings"];
+    let lines: Vec<Line> = lines.iter().map(|line| format.line(line, 7)).collect();
     let body = String::from_utf8(document::bulk(&lines)).unwrap();
     for document in body.lines().skip(1).step_by(2) {
-        let document: Value = serde_json::from_str(document).unwrap();
-        for (name, value) in document.as_object().unwrap() {
-            match value.as_object() {
-                Some(fields) => {
-                    for field in fields.keys() {
-                        let path = format!("{name}/{field}");
-                        assert!(mapped(&path).is_some(), "{path}");
-                    }
-                }
-                None => assert!(mapped(name).is_some(), "{name}"),
+        check_mapped("", mappings, &serde_json::from_str(document).unwrap());
+    }
+    for (path, kind) in types {
+        let mapped = path.split('/').fold(mappings, |at, name| &at["properties"][name]);
+        assert_eq!(mapped["type"], *kind, "{path}");
+    }
+}
+
+/// Whether a mapping has a type for a value, or for all fields of it.
+fn check_mapped(path: &str, mapping: &Value, value: &Value) {
+    match value {
+        _ if mapping["type"].is_string() => {}
+        Value::Array(items) => items.iter().for_each(|item| check_mapped(path, mapping, item)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                check_mapped(&format!("{path}/{name}"), &mapping["properties"][name], value);
             }
         }
-    }
-    let types = [("@timestamp", "date"), ("source/ip", "ip"), ("threat/score", "double"), ("event/severity", "long")];
-    for (path, kind) in types {
-        assert_eq!(mapped(path).as_deref(), Some(kind), "{path}");
+        _ => panic!("{path} is not mapped"),
     }
 }

@@ -19,6 +19,9 @@ use outbound::{Pool, PoolTrust};
 /// How long a connection that is not used is kept.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// The longest reason of a server that is shown, in characters.
+const MAX_REASON: usize = 300;
+
 /// How a server is reached.
 #[derive(Clone)]
 pub struct ServerOptions {
@@ -37,6 +40,15 @@ pub struct ServerOptions {
 pub(super) struct Server {
     options: ServerOptions,
     pool: Pool,
+}
+
+/// What is posted.
+pub(super) struct Body {
+    /// Its media type.
+    pub(super) content_type: &'static str,
+    /// Whether `bytes` are compressed with gzip.
+    pub(super) is_gzip: bool,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// What a server has answered.
@@ -83,19 +95,30 @@ impl Server {
         format!("{scheme}://{}", url.authority().map_or("", |authority| authority.as_str()))
     }
 
-    /// Posts a body of a type; of the answer at most `max_answer` bytes are read. No answer in time is a [`Failure`] that is tried again.
-    pub(super) async fn post(
-        &self,
-        url: &Uri,
-        content_type: &'static str,
-        body: Vec<u8>,
-        max_answer: usize,
-    ) -> Result<Answer, Failure> {
+    /// The URL of `path`, which may have a query, below the one that it was made with. `what` is what it is called for people.
+    ///
+    /// # Errors
+    ///
+    /// The URL that it was made with has a query, or the two make no URL.
+    pub(super) fn below(&self, what: &str, path: &str) -> Result<Uri, ServerError> {
+        let base = self.url();
+        if base.query().is_some() {
+            return Err(ServerError(format!("the URL of {what} must have no query")));
+        }
+        let url = format!("{}{}{path}", self.origin(), base.path().trim_end_matches('/'));
+        url.parse().map_err(|_| ServerError(format!("the URL of {what} and `{path}` make no URL")))
+    }
+
+    /// Posts a body; of the answer at most `max_answer` bytes are read. No answer in time is a [`Failure`] that is tried again.
+    pub(super) async fn post(&self, url: &Uri, body: Body, max_answer: usize) -> Result<Answer, Failure> {
         let posting = async {
             // Not without them: a server that wants a secret would refuse for good.
             let mut headers = headers::read(self.options.headers_file.as_deref()).map_err(|why| retry(why, None))?;
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-            let answered = self.pool.post(url, headers, Bytes::from(body), max_answer).await;
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(body.content_type));
+            if body.is_gzip {
+                headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            }
+            let answered = self.pool.post(url, headers, Bytes::from(body.bytes), max_answer).await;
             let (status, headers, body) = answered.map_err(|error| retry(error.to_string(), None))?;
             Ok(Answer { status, headers, body })
         };
@@ -115,6 +138,11 @@ impl Answer {
 /// Nothing is written, and all of it is tried again.
 pub(super) fn retry(reason: String, after: Option<Duration>) -> Failure {
     Failure { written: 0, refused: 0, reason, then: Then::Retry(after) }
+}
+
+/// What a server says, for people: without control characters, and not longer than they read.
+pub(super) fn shown(reason: &str) -> String {
+    reason.chars().filter(|character| !character.is_control()).take(MAX_REASON).collect()
 }
 
 /// Whether it wants TLS.

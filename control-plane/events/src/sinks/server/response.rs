@@ -16,10 +16,7 @@ pub(super) fn judge(status: StatusCode, headers: &HeaderMap, now_millis: u64) ->
     }
     let passing = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
     let then = match passing || status.is_server_error() {
-        true if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => {
-            Then::Retry(retry_after(headers, now_millis))
-        }
-        true => Then::Retry(None),
+        true => Then::Retry(retry_after(headers, now_millis)),
         false => Then::Drop,
     };
     let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
@@ -54,14 +51,11 @@ mod tests {
         for status in [200, 202, 204] {
             assert_eq!(then(status, "5"), None);
         }
-        for status in [408, 500, 502, 504] {
-            assert_eq!(then(status, "5"), Some(Then::Retry(None)), "{status}");
-        }
         for status in [301, 307, 400, 401, 403, 404, 410, 413, 422] {
             assert_eq!(then(status, "5"), Some(Then::Drop), "{status}");
         }
         let seconds = |seconds| Some(Then::Retry(Some(Duration::from_secs(seconds))));
-        for status in [429, 503] {
+        for status in [408, 429, 500, 502, 503, 504] {
             assert_eq!(then(status, "5"), seconds(5));
             assert_eq!(then(status, "Sat, 21 Nov 2026 00:02:00 GMT"), seconds(120));
             assert_eq!(then(status, "Sat, 21 Nov 2020 00:02:00 GMT"), seconds(0), "in the past");

@@ -1,13 +1,10 @@
 //! An event as a message of RFC 5424.
 
-use serde::Deserialize;
+use crate::sinks::facts::{Facts, Level};
 
 /// The longest name of a host, and of a kind of message, in bytes (RFC 5424, section 6).
 const MAX_HOST: usize = 255;
 const MAX_KIND: usize = 32;
-/// Informational, for events without a severity (RFC 5424, table 2).
-const INFORMATIONAL: u8 = 6;
-const NOTICE: u8 = 5;
 
 /// What of messages is the same for all.
 #[derive(Clone, Debug)]
@@ -15,23 +12,6 @@ pub(super) struct Head {
     facility: u8,
     host: String,
     process: u32,
-}
-
-/// What of an event is in the head of its message.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct About {
-    #[serde(rename = "@type")]
-    kind: String,
-    #[serde(rename = "@timestamp")]
-    timestamp: String,
-    event: AboutEvent,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct AboutEvent {
-    severity: Option<u8>,
 }
 
 impl Head {
@@ -42,23 +22,23 @@ impl Head {
 
     /// The message: the event is its text, in one line of JSON.
     pub(super) fn message(&self, line: &[u8]) -> Vec<u8> {
-        let about: About = serde_json::from_slice(line).unwrap_or_default();
-        let priority = u16::from(self.facility) * 8 + u16::from(severity(&about));
-        let timestamp = if is_timestamp(&about.timestamp) { &about.timestamp } else { "-" };
-        let (host, process, kind) = (&self.host, self.process, name(&about.kind, MAX_KIND));
+        let facts = Facts::of(&serde_json::from_slice(line).unwrap_or_default());
+        let priority = u16::from(self.facility) * 8 + u16::from(severity(facts.level));
+        let timestamp = if is_timestamp(&facts.timestamp) { &facts.timestamp } else { "-" };
+        let (host, process, kind) = (&self.host, self.process, name(&facts.kind, MAX_KIND));
         let mut message = format!("<{priority}>1 {timestamp} {host} palisade {process} {kind} - ").into_bytes();
         message.extend_from_slice(line);
         message
     }
 }
 
-/// The severity of RFC 5424 of an event: its own goes from 1 to 4.
-fn severity(about: &About) -> u8 {
-    match (about.event.severity, about.kind.as_str()) {
-        (Some(4..), _) => 3,
-        (Some(3), _) => 4,
-        (Some(2), _) | (None, "SvcWafSecurityAudit") => NOTICE,
-        _ => INFORMATIONAL,
+/// The severity of RFC 5424 (table 2).
+fn severity(level: Level) -> u8 {
+    match level {
+        Level::Error => 3,
+        Level::Warning => 4,
+        Level::Notice => 5,
+        Level::Info => 6,
     }
 }
 
@@ -100,6 +80,11 @@ mod tests {
         assert_eq!([1, 2, 3, 4, 9].map(of), ["<134", "<133", "<132", "<131", "<131"]);
         assert_eq!(priority(r#"{"@type":"SvcWafSecurityAudit"}"#), "<133");
         assert_eq!(priority(r#"{"@type":"SvcWafTrailEvent"}"#), "<134");
+        let ocsf = r#"{"class_uid":4002,"severity_id":3,"metadata":{"log_name":"SvcSecurityEvent","original_time":"2026-11-26T10:00:00Z"}}"#;
+        assert_eq!(
+            message(ocsf),
+            format!("<132>1 2026-11-26T10:00:00Z gatekeeper palisade 7 SvcSecurityEvent - {ocsf}")
+        );
     }
 
     #[test]

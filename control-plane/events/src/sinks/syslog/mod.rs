@@ -17,7 +17,7 @@ use tokio::io::{AsyncWriteExt as _, ReadBuf};
 use tokio::net::UdpSocket;
 
 use super::server::{ServerError, retry};
-use super::{Failure, Sink, Then};
+use super::{Failure, Sink, Then, host_name};
 use crate::queue::{Bounds, Line};
 use message::Head;
 
@@ -72,8 +72,7 @@ impl Syslog {
             }
             None => Transport::Datagram { open: None },
         };
-        let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let head = Head::new(facility, &own, std::process::id());
+        let head = Head::new(facility, &host_name(), std::process::id());
         Ok(Syslog {
             origin: format!("{scheme}://{authority}"),
             port: url.port_u16().unwrap_or(usual),

@@ -1,6 +1,6 @@
 //! Batches by POST to a server of the operator's choice.
 
-use super::server::{Server, ServerError, ServerOptions};
+use super::server::{Body, Server, ServerError, ServerOptions};
 use super::{Failure, Sink};
 use crate::queue::{Bounds, Line};
 
@@ -41,7 +41,8 @@ impl Sink for Webhook {
             text.extend_from_slice(line);
             text.push(b'\n');
         }
-        self.server.post(self.server.url(), "application/x-ndjson", text, MAX_ANSWER).await?.judge()
+        let body = Body { content_type: "application/x-ndjson", is_gzip: false, bytes: text };
+        self.server.post(self.server.url(), body, MAX_ANSWER).await?.judge()
     }
 }
 

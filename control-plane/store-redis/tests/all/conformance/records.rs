@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use store::Store;
 use store::alerts::{
-    AlertNotes, Burst, CLOCK_SKEW, Claim, Forgotten, MAX_BURST_PARTS, MAX_TOLD, MAX_WAITING, Told, WaitingAlert,
+    AlertNotes, Burst, CLOCK_SKEW, Claim, Forgotten, JUST_TOLD, MAX_BURST_PARTS, MAX_TOLD, MAX_WAITING, Told,
+    WaitingAlert,
 };
 use store::fabric::{Ban, IncidentRow, Issued, MergeIncident, Note, Step, Workflow};
 
@@ -135,7 +136,7 @@ pub(crate) async fn what_alert_rules_have_told_and_what_waits_comes_back(
     assert_eq!(note(vec![], later).await, [None, None], "the cooldown has passed; a clock was set back");
     // It was opened again: told once more, by one of two that have seen it.
     let at = NOW + 5_000;
-    let reopens = vec![("s", "a", at), ("r", "b", NOW + CLOCK_SKEW)];
+    let reopens = vec![("s", "a", at), ("r", "b", NOW + JUST_TOLD)];
     let claims = vec![claim("s", "a", "m7", at), claim("r", "b", "z", at)];
     assert_eq!(note(reopens.clone(), claims).await, [None, Some(NOW + 1)], "what was just told is not forgotten");
     assert_eq!(note(reopens, vec![claim("s", "a", "w", at + 1)]).await, [Some(at)]);

@@ -1,10 +1,18 @@
-//! A bounded queue that forgets the oldest.
+//! A bounded queue that forgets the oldest, or moves them to the disk first.
+//!
+//! The order is: what was taken and came back, what is on disk, what came last.
+
+mod disk;
+mod spill;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
+
+pub(super) use disk::Disk;
+pub(super) use spill::Kept;
 
 /// One event: a line of JSON without its end.
 pub(super) type Line = Arc<[u8]>;
@@ -24,19 +32,43 @@ pub(super) struct Queue {
     filled: Notify,
     emptied: Notify,
     hurried: Notify,
+    /// There are many lines in memory.
+    crowded: Notify,
     bounds: Bounds,
+    /// Where the oldest lines go before the queue is full. Whoever holds it may change what is on disk.
+    disk: Option<Arc<tokio::sync::Mutex<Disk>>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    /// Lines that were taken out and are not settled yet: the oldest of all.
+    writing: Vec<Line>,
+    /// Lines that came back, or were read from the disk. Then come those on disk.
+    front: VecDeque<Line>,
+    /// What is in `writing` and `front` was read from the disk, where it still is.
+    from_disk: bool,
+    /// All that was read from the disk is settled, which is not noted there yet.
+    uncommitted: bool,
+    /// Lines on disk that were not read.
+    on_disk: usize,
+    /// Lines on their way to the disk.
+    moving: usize,
+    /// Lines that came after those.
     lines: VecDeque<Line>,
-    /// In `lines`.
+    /// In `front` and `lines`.
     bytes: usize,
-    /// Lines that were taken out and are not settled yet.
-    writing: usize,
+    /// Nothing is taken any more.
+    closed: bool,
     /// Lines that ever came.
     pushed: u64,
     figures: Figures,
+}
+
+/// What there is to take.
+enum Next {
+    Batch(Vec<Line>),
+    OnDisk,
+    Nothing,
 }
 
 /// The figures of a queue.
@@ -44,11 +76,15 @@ struct State {
 pub(super) struct Figures {
     /// Lines that were taken out and are not settled yet included.
     pub(super) waiting: usize,
+    /// So many of those that wait are on disk.
+    pub(super) on_disk: usize,
     pub(super) written: u64,
     pub(super) dropped: u64,
     pub(super) retries: u64,
     /// Why the last attempt failed.
     pub(super) error: Option<String>,
+    /// Why the disk cannot be used.
+    pub(super) disk_error: Option<String>,
 }
 
 /// The outcome of the lines that were taken.
@@ -66,14 +102,14 @@ impl Queue {
     /// An empty one for the exporter `name`. It holds at least one line.
     pub(super) fn new(name: String, bounds: Bounds) -> Queue {
         // What has not happened yet is worth showing as 0.
-        for reason in ["full", "refused"] {
+        for reason in ["full", "refused", "damaged"] {
             let labels = [("exporter", name.clone()), ("reason", reason.to_owned())];
             metrics::counter!("palisade_events_dropped_total", &labels).increment(0);
         }
         metrics::counter!("palisade_exporter_retries_total", "exporter" => name.clone()).increment(0);
         metrics::counter!("palisade_exporter_written_events_total", "exporter" => name.clone()).increment(0);
-        let (filled, emptied, hurried) = (Notify::new(), Notify::new(), Notify::new());
-        Queue { name, state: Mutex::default(), filled, emptied, hurried, bounds }
+        let (filled, emptied, hurried, crowded) = (Notify::new(), Notify::new(), Notify::new(), Notify::new());
+        Queue { name, state: Mutex::default(), filled, emptied, hurried, crowded, bounds, disk: None }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -88,9 +124,13 @@ impl Queue {
         state.pushed += 1;
         let dropped = state.fit(self.bounds);
         self.show(&state);
+        let crowded = self.disk.is_some() && state.is_crowded(self.bounds);
         drop(state);
         self.count_dropped("full", dropped);
         self.filled.notify_one();
+        if crowded {
+            self.crowded.notify_one();
+        }
     }
 
     /// Waits for lines and takes the oldest, as many as `most` allows and at least one. They are to be settled.
@@ -98,23 +138,12 @@ impl Queue {
         loop {
             // Registered before the look, so that a line that comes in between is not missed.
             let filled = self.filled.notified();
-            {
-                let mut state = self.lock();
-                let mut taken = Vec::new();
-                let mut bytes = 0;
-                while let Some(line) = state.lines.front() {
-                    bytes += line.len();
-                    if !taken.is_empty() && (taken.len() >= most.lines || bytes > most.bytes) {
-                        break;
-                    }
-                    taken.extend(state.pop());
-                }
-                if !taken.is_empty() {
-                    state.writing = taken.len();
-                    return taken;
-                }
+            let next = self.lock().next(most);
+            match next {
+                Next::Batch(lines) => return lines,
+                Next::OnDisk => self.load(most).await,
+                Next::Nothing => filled.await,
             }
-            filled.await;
         }
     }
 
@@ -122,7 +151,10 @@ impl Queue {
     pub(super) fn settle(&self, settled: Settled) {
         let Settled { written, refused, back, error } = settled;
         let mut state = self.lock();
-        state.writing = 0;
+        if state.closed {
+            return;
+        }
+        state.writing.clear();
         state.figures.written += number(written);
         state.figures.dropped += number(refused);
         state.figures.retries += u64::from(!back.is_empty());
@@ -130,11 +162,12 @@ impl Queue {
         let retried = !back.is_empty();
         for line in back.into_iter().rev() {
             state.bytes += line.len();
-            state.lines.push_front(line);
+            state.front.push_front(line);
         }
         let dropped = state.fit(self.bounds);
+        state.uncommitted |= state.from_disk && state.front.is_empty();
         self.show(&state);
-        let empty = state.lines.is_empty();
+        let empty = state.waiting() == 0;
         drop(state);
         let exporter = || self.name.clone();
         metrics::counter!("palisade_exporter_written_events_total", "exporter" => exporter())
@@ -157,8 +190,7 @@ impl Queue {
             tokio::pin!(emptied);
             emptied.as_mut().enable();
             {
-                let state = self.lock();
-                if state.lines.is_empty() && state.writing == 0 {
+                if self.lock().waiting() == 0 {
                     return;
                 }
             }
@@ -171,10 +203,15 @@ impl Queue {
         self.lock().pushed
     }
 
-    /// How many of them are written or lost: the oldest, because lines keep their order.
+    /// How many of them are written, lost or on disk: the oldest, because lines keep their order.
     pub(super) fn finished(&self) -> u64 {
         let state = self.lock();
-        state.pushed.saturating_sub(number(state.waiting()))
+        let only_here = state.writing.len() + state.front.len();
+        let unfinished = match state.from_disk || only_here == 0 {
+            true => state.moving + state.lines.len(),
+            false => state.waiting(),
+        };
+        state.pushed.saturating_sub(number(unfinished))
     }
 
     /// Ends when a task begins to wait in [`Queue::drained`] from now on.
@@ -184,12 +221,17 @@ impl Queue {
 
     pub(super) fn figures(&self) -> Figures {
         let state = self.lock();
-        Figures { waiting: state.waiting(), ..state.figures.clone() }
+        Figures { waiting: state.waiting(), on_disk: state.on_disk, ..state.figures.clone() }
     }
 
     fn show(&self, state: &State) {
-        let waiting = u32::try_from(state.waiting()).unwrap_or(u32::MAX);
-        metrics::gauge!("palisade_exporter_waiting_events", "exporter" => self.name.clone()).set(waiting);
+        let gauge = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        metrics::gauge!("palisade_exporter_waiting_events", "exporter" => self.name.clone())
+            .set(gauge(state.waiting()));
+        if self.disk.is_some() {
+            let on_disk = gauge(state.on_disk);
+            metrics::gauge!("palisade_exporter_disk_events", "exporter" => self.name.clone()).set(on_disk);
+        }
     }
 
     fn count_dropped(&self, reason: &'static str, count: usize) {
@@ -206,11 +248,43 @@ impl Queue {
 
 impl State {
     fn waiting(&self) -> usize {
-        self.lines.len() + self.writing
+        self.writing.len() + self.front.len() + self.on_disk + self.moving + self.lines.len()
     }
 
+    /// Whether lines should go to the disk.
+    fn is_crowded(&self, bounds: Bounds) -> bool {
+        let many = self.lines.len() > bounds.lines / 4 * 3 || self.bytes > bounds.bytes / 4 * 3;
+        many && !self.lines.is_empty()
+    }
+
+    /// Takes the oldest lines, at least one if there are any.
+    fn next(&mut self, most: Bounds) -> Next {
+        if self.closed {
+            return Next::Nothing;
+        }
+        if self.front.is_empty() && (self.uncommitted || self.on_disk > 0) {
+            return Next::OnDisk;
+        }
+        // Those in `lines` are next unless there are some on disk, or will be.
+        let only_front = self.from_disk || self.on_disk + self.moving > 0;
+        let (mut taken, mut bytes) = (Vec::new(), 0);
+        while let Some(line) = self.front.front().or_else(|| self.lines.front().filter(|_| !only_front)) {
+            bytes += line.len();
+            if !taken.is_empty() && (taken.len() >= most.lines || bytes > most.bytes) {
+                break;
+            }
+            taken.extend(self.pop());
+        }
+        if taken.is_empty() {
+            return Next::Nothing;
+        }
+        self.writing.clone_from(&taken);
+        Next::Batch(taken)
+    }
+
+    /// The oldest of those in memory.
     fn pop(&mut self) -> Option<Line> {
-        let line = self.lines.pop_front()?;
+        let line = self.front.pop_front().or_else(|| self.lines.pop_front())?;
         self.bytes -= line.len();
         Some(line)
     }
@@ -218,7 +292,13 @@ impl State {
     /// Lets the oldest go until the rest fits; how many went.
     fn fit(&mut self, bounds: Bounds) -> usize {
         let mut dropped = 0;
-        while self.lines.len() > 1 && (self.lines.len() > bounds.lines || self.bytes > bounds.bytes) {
+        let fits = |state: &State| {
+            // A batch that is on disk as well takes no room from those that are not.
+            let front = if state.from_disk { 0 } else { state.front.len() };
+            let lines = front + state.lines.len();
+            lines <= 1 || (lines <= bounds.lines && state.bytes <= bounds.bytes)
+        };
+        while !fits(self) {
             dropped += usize::from(self.pop().is_some());
         }
         self.figures.dropped += number(dropped);
@@ -231,77 +311,4 @@ fn number(count: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ALL: Bounds = Bounds { lines: usize::MAX, bytes: usize::MAX };
-
-    fn queue(lines: usize, bytes: usize, content: &[&str]) -> Queue {
-        let queue = Queue::new("test".to_owned(), Bounds { lines, bytes });
-        for line in content {
-            queue.push(line.as_bytes().into());
-        }
-        queue
-    }
-
-    fn texts(lines: &[Line]) -> Vec<&str> {
-        lines.iter().map(|line| std::str::from_utf8(line).unwrap()).collect()
-    }
-
-    #[tokio::test]
-    async fn the_oldest_go_first_and_are_counted() {
-        let queue = queue(2, 100, &["1", "2", "3"]);
-        let lines = queue.take(ALL).await;
-        assert_eq!(texts(&lines), ["2", "3"]);
-        assert_eq!(queue.figures().waiting, 2, "taken is not written");
-        queue.settle(Settled { written: 2, ..Settled::default() });
-        assert_eq!(queue.figures(), Figures { written: 2, dropped: 1, ..Figures::default() });
-        queue.drained().await;
-    }
-
-    #[tokio::test]
-    async fn what_is_finished_is_written_or_lost() {
-        let queue = queue(2, 100, &["1", "2", "3"]);
-        assert_eq!((queue.pushed(), queue.finished()), (3, 1), "the oldest is lost");
-        let back = queue.take(ALL).await;
-        assert_eq!(queue.finished(), 1, "taken is not written");
-        queue.settle(Settled { back, ..Settled::default() });
-        queue.push("4".as_bytes().into());
-        assert_eq!((queue.pushed(), queue.finished()), (4, 2));
-        let lines = queue.take(ALL).await;
-        queue.settle(Settled { written: lines.len(), ..Settled::default() });
-        assert_eq!(queue.finished(), 4);
-    }
-
-    #[tokio::test]
-    async fn bytes_are_bounded_too_and_one_long_line_still_fits() {
-        let queue = queue(100, 10, &["aaaa", "bbbb", "cccc", "a line beyond the bound"]);
-        assert_eq!(texts(&queue.take(ALL).await), ["a line beyond the bound"]);
-        assert_eq!(queue.figures().dropped, 3);
-    }
-
-    #[tokio::test]
-    async fn a_batch_has_its_own_bounds() {
-        let queue = queue(100, 1000, &["aaaa", "bbbb", "cccccccc", "d"]);
-        for expected in [vec!["aaaa"], vec!["bbbb"], vec!["cccccccc"], vec!["d"]] {
-            let lines = queue.take(Bounds { lines: 100, bytes: 7 }).await;
-            assert_eq!(texts(&lines), expected);
-        }
-        for line in ["1", "2", "3"] {
-            queue.push(line.as_bytes().into());
-        }
-        assert_eq!(texts(&queue.take(Bounds { lines: 2, bytes: 100 }).await), ["1", "2"]);
-    }
-
-    #[tokio::test]
-    async fn what_comes_back_is_the_oldest_again() {
-        let queue = queue(3, 100, &["1", "2"]);
-        let back = queue.take(ALL).await;
-        queue.push("3".as_bytes().into());
-        queue.push("4".as_bytes().into());
-        queue.settle(Settled { back, error: Some("no".to_owned()), ..Settled::default() });
-        let expected = Figures { waiting: 3, dropped: 1, retries: 1, error: Some("no".to_owned()), written: 0 };
-        assert_eq!(queue.figures(), expected);
-        assert_eq!(texts(&queue.take(ALL).await), ["2", "3", "4"]);
-    }
-}
+mod tests;

@@ -1,0 +1,212 @@
+//! Batches to a topic of Apache Kafka, or of what speaks its protocol.
+
+mod url;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rskafka::BackoffConfig;
+use rskafka::chrono::{DateTime, Utc};
+use rskafka::client::error::{Error, ProtocolError};
+use rskafka::client::partition::{Compression, PartitionClient, UnknownTopicHandling};
+use rskafka::client::{ClientBuilder, Credentials, SaslConfig};
+use rskafka::record::Record;
+use tokio::sync::Mutex;
+
+use super::facts::Facts;
+use super::parts::{Parts, Requests, Settled, Unsent};
+use super::server::{ServerError, retry};
+use super::{Failure, Sink};
+use crate::queue::{Bounds, Line};
+use url::Place;
+
+/// How long one request may take, with what the client tries again by itself.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the client tries again what fails by itself: another broker may lead a partition by then.
+const PERSIST: Duration = Duration::from_secs(5);
+
+/// A topic that takes events, one record each. Its `Debug` shows no secret.
+#[derive(Clone)]
+pub struct Kafka {
+    topic: Topic,
+    parts: Parts,
+}
+
+struct Topic {
+    place: Place,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    login: Option<KafkaLogin>,
+    open: Mutex<Option<Open>>,
+}
+
+/// Who we are to the brokers.
+#[derive(Clone, Debug)]
+pub struct KafkaLogin {
+    /// The name of the user.
+    pub user: String,
+    /// The file of the password; read for each connection, its last line end is no part of the password.
+    pub password_file: PathBuf,
+    /// How the password is shown to the broker.
+    pub mechanism: SaslMechanism,
+}
+
+/// A mechanism of SASL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaslMechanism {
+    /// The password itself: for TLS only (RFC 4616).
+    Plain,
+    /// SCRAM-SHA-256 (RFC 7677).
+    ScramSha256,
+    /// SCRAM-SHA-512.
+    ScramSha512,
+}
+
+/// The partitions of the topic. Each request goes to the next one.
+struct Open {
+    partitions: Vec<PartitionClient>,
+    next: usize,
+}
+
+impl Kafka {
+    /// A topic at `kafka://HOST[:9092][,HOST...]/TOPIC`, or `kafkas://` for TLS; nothing is sent yet. `ca_file` names the certificates
+    /// to trust instead of those of the system.
+    ///
+    /// # Errors
+    ///
+    /// The URL is none that can be used, or there are no certificates to trust.
+    pub fn new(url: &str, ca_file: Option<&Path>, login: Option<KafkaLogin>) -> Result<Kafka, ServerError> {
+        let place = Place::parse(url)?;
+        let tls = place.tls.then(|| outbound::client_config(ca_file)).transpose();
+        let tls = tls.map_err(|error| ServerError::new(error.to_string()))?.map(Arc::new);
+        if login.as_ref().is_some_and(|login| login.mechanism == SaslMechanism::Plain) && tls.is_none() {
+            return Err(ServerError::new(
+                "the mechanism `plain` sends the password in clear text: write kafkas:// for TLS, or use scram-sha-512"
+                    .to_owned(),
+            ));
+        }
+        let topic = Topic { place, tls, login, open: Mutex::default() };
+        Ok(Kafka { topic, parts: Parts::new(<Kafka as Sink>::BATCH.lines) })
+    }
+
+    /// Scheme, hosts and topic.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        self.topic.place.to_string()
+    }
+}
+
+impl Topic {
+    /// Finds the topic.
+    async fn connect(&self) -> Result<Open, String> {
+        let persistence = BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(1),
+            base: 3.0,
+            deadline: Some(PERSIST),
+        };
+        let mut builder =
+            ClientBuilder::new(self.place.brokers.clone()).client_id("palisade").backoff_config(persistence);
+        if let Some(tls) = &self.tls {
+            builder = builder.tls_config(Arc::clone(tls));
+        }
+        if let Some(login) = &self.login {
+            builder = builder.sasl_config(login.sasl().await?);
+        }
+        let client = builder.build().await.map_err(|error| error.to_string())?;
+        let topic = &self.place.topic;
+        let topics = client.list_topics().await.map_err(|error| error.to_string())?;
+        let found = topics.into_iter().find(|found| found.name == *topic);
+        let found = found.ok_or_else(|| format!("there is no topic `{topic}` that this user may see"))?;
+        let mut partitions = Vec::with_capacity(found.partitions.len());
+        for number in found.partitions {
+            let partition = client.partition_client(topic, number, UnknownTopicHandling::Error).await;
+            partitions.push(partition.map_err(|error| error.to_string())?);
+        }
+        if partitions.is_empty() {
+            return Err(format!("the topic `{topic}` has no partition"));
+        }
+        Ok(Open { partitions, next: 0 })
+    }
+
+    async fn produce(&self, part: &[Line]) -> Result<Settled, Unsent> {
+        let failed = |reason: String| Unsent::Failed(retry(reason, None));
+        let mut held = self.open.lock().await;
+        let mut open = match held.take() {
+            Some(open) => open,
+            None => self.connect().await.map_err(failed)?,
+        };
+        open.next = (open.next + 1) % open.partitions.len().max(1);
+        let Some(partition) = open.partitions.get(open.next) else { return Err(failed("no partition".to_owned())) };
+        let produced = partition.produce(part.iter().map(record).collect(), Compression::NoCompression).await;
+        let result = match produced {
+            Ok(_) => Ok(Settled { first: part.len(), ..Settled::default() }),
+            Err(error) if is_too_large(&error) => Err(Unsent::TooLarge),
+            // The connection is not kept: the topic may have changed, or the password.
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        *held = Some(open);
+        result
+    }
+}
+
+impl Requests for Topic {
+    async fn send(&self, part: &[Line]) -> Result<Settled, Unsent> {
+        let sent = tokio::time::timeout(TIMEOUT, self.produce(part)).await;
+        sent.unwrap_or_else(|_| Err(retry(format!("no answer within {} s", TIMEOUT.as_secs()), None).into()))
+    }
+}
+
+impl KafkaLogin {
+    async fn sasl(&self) -> Result<SaslConfig, String> {
+        let read = tokio::fs::read_to_string(&self.password_file).await;
+        let text = read.map_err(|error| format!("{}: {error}", self.password_file.display()))?;
+        let credentials = Credentials::new(self.user.clone(), text.trim_end_matches(['\r', '\n']).to_owned());
+        Ok(match self.mechanism {
+            SaslMechanism::Plain => SaslConfig::Plain(credentials),
+            SaslMechanism::ScramSha256 => SaslConfig::ScramSha256(credentials),
+            SaslMechanism::ScramSha512 => SaslConfig::ScramSha512(credentials),
+        })
+    }
+}
+
+impl Sink for Kafka {
+    /// Under the usual limit of a broker, 1 MiB for a batch of records.
+    const BATCH: Bounds = Bounds { lines: 500, bytes: 900 << 10 };
+
+    async fn write(&mut self, batch: &[Line]) -> Result<(), Failure> {
+        self.parts.write(&self.topic, batch).await
+    }
+}
+
+fn record(line: &Line) -> Record {
+    let event = serde_json::from_slice(line).unwrap_or_default();
+    let millis = Facts::of(&event).time.and_then(|millis| i64::try_from(millis).ok()).unwrap_or_default();
+    let timestamp: DateTime<Utc> = DateTime::from_timestamp_millis(millis).unwrap_or_default();
+    Record { key: None, value: Some(line.to_vec()), headers: Default::default(), timestamp }
+}
+
+fn is_too_large(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::ServerError { protocol_error: ProtocolError::MessageTooLarge | ProtocolError::RecordListTooLarge, .. }
+    )
+}
+
+impl fmt::Debug for Kafka {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Kafka").field(&self.origin()).finish()
+    }
+}
+
+impl Clone for Topic {
+    /// With a connection of its own.
+    fn clone(&self) -> Topic {
+        let Topic { place, tls, login, .. } = self;
+        Topic { place: place.clone(), tls: tls.clone(), login: login.clone(), open: Mutex::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

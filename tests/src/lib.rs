@@ -10,6 +10,7 @@ pub mod console;
 pub mod control_plane;
 pub mod envoy;
 pub mod figures;
+pub mod fleet;
 pub mod gateway;
 pub mod h2;
 pub mod h2_frames;

@@ -5,6 +5,10 @@
 //! The binaries `palisade-bench-*` print medians and ratios; `palisade-cost-search` is the search.
 
 pub mod callers;
+pub mod console;
 pub mod cost;
 pub mod guards;
+pub mod link;
+pub mod site;
 pub mod waf;
+pub mod workers;

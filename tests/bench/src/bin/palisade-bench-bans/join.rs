@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use palisade_bench::console::Console;
+use palisade_bench::site::NAMES;
+use palisade_bench::workers::{Node, PATIENCE, WORKERS, ask, each_worker, harmless};
 use palisade_tests::control_plane::ControlPlane;
 use palisade_tests::envoy::Envoy;
 use palisade_tests::figures::{Figures, Target, quantile};
@@ -12,8 +15,7 @@ use palisade_tests::http::{Connection, Request};
 use palisade_tests::process::wait_for;
 use serde_json::json;
 
-use crate::console::Console;
-use crate::nodes::{NAMES, Node, PATIENCE, Site, WORKERS, ask, harmless};
+use crate::nodes::Site;
 use crate::{crowd, link};
 
 /// From the first connection of a gateway that joins until each of its workers refuses the last of the bans, in seconds.
@@ -120,7 +122,7 @@ fn joined(site: &Site, joins: usize, bans: u32, last: &str, figures: &mut Figure
         if taken.values().filter(|count| **count > 0).count() < WORKERS {
             return Err(format!("a worker was asked nothing: {taken:?}"));
         }
-        let mut node = Node { workers: crate::nodes::each_worker(&envoy, address)?, address, envoy };
+        let mut node = Node { workers: each_worker(&envoy, address)?, address, envoy };
         let (_, slowest) = slowest_during(&mut node, || {
             std::thread::sleep(Duration::from_secs(1));
             Ok(())

@@ -1,13 +1,11 @@
-//! A worker's end of the node link, without an Envoy around it.
+//! Bans that the workers of a node ask for.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use snapshot::{BanRequest, Down, Up};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::codec::Streaming;
+use palisade_bench::link::connect;
+use snapshot::{BanRequest, Up};
 
 use crate::crowd;
 
@@ -54,18 +52,4 @@ pub(crate) fn ban(control: SocketAddr, keys: &[String], until_millis: u64) -> Re
     runtime
         .block_on(async { tokio::time::timeout(PATIENCE, work).await })
         .unwrap_or_else(|_| Err("the control plane does not get on with the bans".to_owned()))
-}
-
-async fn connect(control: SocketAddr) -> Result<(mpsc::Sender<Up>, Streaming<Down>), String> {
-    let endpoint =
-        tonic::transport::Endpoint::from_shared(format!("http://{control}")).map_err(|error| error.to_string())?;
-    let channel = endpoint.tcp_nodelay(true).connect().await.map_err(|error| error.to_string())?;
-    let mut grpc = tonic::client::Grpc::new(channel);
-    grpc.ready().await.map_err(|error| error.to_string())?;
-    let (up, receiver) = mpsc::channel(8);
-    let codec = tonic_prost::ProstCodec::<Up, Down>::default();
-    let path = tonic::codegen::http::uri::PathAndQuery::from_static("/palisade.v1.NodeLink/Stream");
-    let request = tonic::Request::new(ReceiverStream::new(receiver));
-    let down = grpc.streaming(request, path, codec).await.map_err(|status| status.to_string())?;
-    Ok((up, down.into_inner()))
 }

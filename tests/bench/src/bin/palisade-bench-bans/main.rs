@@ -3,7 +3,6 @@
 //!
 //! Figures come with the limits that they are held against; they are printed and written to a file, and decide nothing.
 
-mod console;
 mod crowd;
 mod gate;
 mod join;
@@ -40,7 +39,7 @@ struct Options {
     /// Gateways that join, one after the other.
     #[arg(long, default_value_t = 3)]
     joins: usize,
-    /// Only these parts: gate, spread, join, and shared: two control planes on one Redis.
+    /// Only these parts: gate, spread, join.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -50,10 +49,8 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    if let Some(unknown) =
-        options.only.iter().find(|part| !["gate", "spread", "shared", "join"].contains(&part.as_str()))
-    {
-        return Err(format!("--only {unknown}: there are gate, spread, shared and join"));
+    if let Some(unknown) = options.only.iter().find(|part| !["gate", "spread", "join"].contains(&part.as_str())) {
+        return Err(format!("--only {unknown}: there are gate, spread and join"));
     }
     let wanted = |part| wanted(&options.only, part);
     let mut figures = Figures::default();
@@ -62,9 +59,6 @@ fn run(options: &Options) -> Result<(), String> {
     }
     if wanted("spread") {
         spread::measure(options.spread, &mut figures)?;
-    }
-    if wanted("shared") {
-        spread::measure_shared(options.spread, &mut figures)?;
     }
     if wanted("join") {
         join::measure(options.bans, options.joins, &mut figures)?;

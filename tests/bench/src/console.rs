@@ -11,25 +11,25 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An operator who is logged in.
-pub(crate) struct Console {
+pub struct Console {
     session: console::Console,
     connection: Connection,
 }
 
 impl Console {
     /// Makes the operator and logs in.
-    pub(crate) fn login(control: &ControlPlane) -> Result<Console, String> {
+    pub fn login(control: &ControlPlane) -> Result<Console, String> {
         Ok(Console { session: console::Console::login(control), connection: open(control)? })
     }
 
     /// Goes on over a new connection, with the same control plane or one that was started anew: sessions outlive it.
-    pub(crate) fn reconnect(&mut self, control: &ControlPlane) -> Result<(), String> {
+    pub fn reconnect(&mut self, control: &ControlPlane) -> Result<(), String> {
         self.connection = open(control)?;
         Ok(())
     }
 
     /// Asks for something; when the answer was there.
-    pub(crate) fn post(&mut self, path: &str, body: &Value) -> Result<Instant, String> {
+    pub fn post(&mut self, path: &str, body: &Value) -> Result<Instant, String> {
         let (answer, at) = self.send(path, &self.session.change(path, body))?;
         if answer.json()["done"] != true {
             return Err(format!("{path} {body}: {}", answer.text()));
@@ -38,7 +38,7 @@ impl Console {
     }
 
     /// Reads something.
-    pub(crate) fn get(&mut self, path: &str) -> Result<Response, String> {
+    pub fn get(&mut self, path: &str) -> Result<Response, String> {
         self.send(path, &self.session.read(path)).map(|(answer, _)| answer)
     }
 

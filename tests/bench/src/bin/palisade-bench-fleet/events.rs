@@ -181,9 +181,9 @@ impl Bench {
         if node_dropped != sent.dropped {
             return Err(format!("nodes have dropped {} events, control planes count {node_dropped}", sent.dropped));
         }
-        // What nodes have sent is taken, and so are the events that control planes make of reports of drops.
+        // What nodes have sent is taken, and so are the events that control planes make of reports of drops, and of troubles of their own.
         let (taken, expected) = (after.taken - before.taken, sent.made - sent.dropped + sent.reports);
-        if taken != expected {
+        if taken < expected {
             return Err(format!("{expected} events and reports of drops were sent, control planes count {taken}"));
         }
         // What control planes have made themselves is not in their files either if an exporter has dropped it.

@@ -4,14 +4,16 @@
 #[cfg(feature = "control")]
 pub mod control;
 mod messages;
+mod traffic;
 
 pub use messages::ThreatGateStep;
+pub use traffic::{RouteTraffic, TRAFFIC, TrafficReport};
 
 use challenge::Challenges;
 use exchange::bans;
 use exchange::{
     Action, Answer, Build, Category, Decision, Exchange, Exemptions, Host, Outcome, Plugin, PluginDefinition, Refusal,
-    Role, SecurityEvent, Slot, Verdict,
+    Role, SecurityEvent, Slot, Timer, Verdict,
 };
 use snapshot::{Message, Policy};
 
@@ -48,6 +50,7 @@ fn status(policy: &Policy) -> u16 {
 
 impl Plugin for ThreatGate {
     fn access(&self, exchange: &mut Exchange, _slot: &mut Slot, host: &dyn Host) -> Verdict {
+        traffic::count(exchange, host);
         let Some(mut ban) = bans::standing(exchange, host) else {
             return self.submission(exchange, host);
         };
@@ -64,6 +67,14 @@ impl Plugin for ThreatGate {
         }
         let reason = ban.describe(host.now());
         Verdict::Refuse(Refusal::new(self.status, Category::Ban, reason))
+    }
+
+    fn timer(&self) -> Option<Timer> {
+        Some(traffic::TIMER)
+    }
+
+    fn on_timer(&self, host: &dyn Host) {
+        traffic::report(host);
     }
 
     fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, host: &dyn Host) -> Verdict {

@@ -10,6 +10,9 @@ use store::{Elsewhere, Keys, Others, Store, StoreError};
 
 /// How soon what has changed of incidents is kept.
 const EVERY: Duration = Duration::from_secs(1);
+/// How many incidents are written or read at a time: with a change of the store for all of them, thousands would lie in memory three
+/// times, and other control planes would not get their turn.
+const BATCH: usize = 128;
 
 /// Takes over the incidents that an earlier process has kept, and what operators made of them.
 ///
@@ -69,22 +72,25 @@ pub async fn save_incidents(store: &dyn Store, events: &EventHub) -> Result<(), 
         events.put_back(Unsaved { added, removed, cleared });
         return Err(error);
     }
-    if added.is_empty() && removed.is_empty() {
-        return Ok(());
-    }
     let row = |incident: &Incident| {
         Some(IncidentRow { key: incident.key.clone(), json: serde_json::to_string(incident).ok()? })
     };
-    let rows = added.iter().filter_map(row).collect();
-    match store.incidents_merge(rows, events.merge_incidents(), removed.clone()).await {
-        Ok(merged) => {
-            events.kept(read(merged));
-            Ok(())
+    let (mut added, mut removed) = (added.into_iter(), removed);
+    loop {
+        let batch: Vec<Incident> = added.by_ref().take(BATCH).collect();
+        if batch.is_empty() && removed.is_empty() {
+            return Ok(());
         }
-        Err(error) => {
-            events.put_back(Unsaved { added, removed, cleared: Vec::new() });
-            Err(error)
+        let rows = batch.iter().filter_map(row).collect();
+        match store.incidents_merge(rows, events.merge_incidents(), removed.clone()).await {
+            Ok(merged) => events.kept(read(merged)),
+            Err(error) => {
+                let added = batch.into_iter().chain(added).collect();
+                events.put_back(Unsaved { added, removed, cleared: Vec::new() });
+                return Err(error);
+            }
         }
+        removed.clear();
     }
 }
 
@@ -95,9 +101,14 @@ async fn follow(store: &dyn Store, events: &EventHub, changed: &Elsewhere) -> Re
             follow_workflows(store, events).await?;
         }
         Elsewhere::Keys(Keys { incidents, workflows, .. }) => {
-            if !incidents.is_empty() {
-                let keys: Vec<String> = incidents.iter().cloned().collect();
-                events.follow_incidents(Some(keys.clone()), read(store.incidents_of(keys).await?));
+            let mut keys = incidents.iter().cloned();
+            loop {
+                let batch: Vec<String> = keys.by_ref().take(BATCH).collect();
+                if batch.is_empty() {
+                    break;
+                }
+                let rows = store.incidents_of(batch.clone()).await?;
+                events.follow_incidents(Some(batch), read(rows));
             }
             if *workflows {
                 follow_workflows(store, events).await?;

@@ -3,6 +3,7 @@
 use super::Desk;
 use base::clock;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 #[tokio::test]
@@ -73,4 +74,31 @@ async fn states_and_incidents_outlive_the_process() {
     assert_eq!((incidents[0].id.as_str(), incidents[0].count), ("node-made", 2));
     assert_eq!(incidents[0].state, events::IncidentState::Acknowledged);
     assert_eq!(after.workflow("ip:192.0.2.7").unwrap().note, "mine");
+}
+
+#[tokio::test]
+async fn more_incidents_than_are_written_at_a_time_are_all_kept_though_the_store_fails_between() {
+    let desk = Desk::new().await;
+    let callers = || (0..300).map(|number| format!("198.51.{}.{}", number / 100, number % 100));
+    let (store, hub) = (&desk.console.api.state.store, &desk.console.api.state.events);
+    let counted = async || {
+        let after = events::EventHub::new(Vec::new(), clock::now_millis);
+        events::restore_incidents(store.as_ref(), &after).await.unwrap();
+        after.incidents().into_iter().map(|incident| (incident.key, incident.count)).collect::<BTreeMap<_, _>>()
+    };
+    callers().for_each(|caller| desk.event(&caller, 55.0, "waf"));
+    // Two hundred incidents find room, but not the rest.
+    let db = rusqlite::Connection::open(desk.console.api.folder().join("palisade.db")).unwrap();
+    db.execute_batch(
+        "CREATE TRIGGER full BEFORE INSERT ON incident WHEN (SELECT count(*) FROM incident) >= 200
+         BEGIN SELECT raise(ABORT, 'full'); END",
+    )
+    .unwrap();
+    events::save_incidents(store.as_ref(), hub).await.unwrap_err();
+    let first = counted().await.len();
+    assert!((1..300).contains(&first), "{first}");
+    callers().for_each(|caller| desk.event(&caller, 55.0, "waf"));
+    db.execute_batch("DROP TRIGGER full").unwrap();
+    events::save_incidents(store.as_ref(), hub).await.unwrap();
+    assert_eq!(counted().await, callers().map(|caller| (format!("ip:{caller}"), 2)).collect());
 }

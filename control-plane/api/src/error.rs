@@ -102,6 +102,9 @@ impl From<WriteError> for ApiError {
     fn from(error: WriteError) -> ApiError {
         match error {
             WriteError::NotFound => ApiError::not_found("there is no entity with this id"),
+            WriteError::NotKept { number } => {
+                ApiError::not_found(format!("the history of this entity has no version {number}, or not any more"))
+            }
             WriteError::Exists => ApiError::new(
                 StatusCode::CONFLICT,
                 "conflict",

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::admission::{Change, EntityRef, Refusal, Warning};
 use super::change::{BatchEntry, BatchOptions, BatchOutcome, BatchWrite, WriteError};
 use super::document::{apply, demand, keep_id, stamp};
+use super::history::Signature;
 use super::service::Shared;
 use super::{EntityService, EntitySet, FieldProblem, Slot, unused};
 use kit::References;
@@ -24,6 +25,7 @@ impl EntityService {
             }
         }
         let count = entries.len();
+        let entries = entries.into_iter().map(|entry| (entry, self.signature.clone())).collect();
         let written = self.detached(move |shared| async move {
             let _writing = shared.writing.lock().await;
             let set = shared.current.borrow().clone();
@@ -33,11 +35,14 @@ impl EntityService {
     }
 }
 
+/// A change, and in whose name it is made.
+pub(super) type Signed = (BatchEntry, Signature);
+
 /// A batch at work.
 pub(super) struct Batch<'a> {
     shared: &'a Shared,
     set: Arc<EntitySet>,
-    entries: Vec<BatchEntry>,
+    entries: Vec<Signed>,
     options: BatchOptions,
     results: Vec<Result<Slot, WriteError>>,
     warnings: Vec<Warning>,
@@ -49,7 +54,7 @@ impl<'a> Batch<'a> {
     pub(super) fn new(
         shared: &'a Shared,
         set: Arc<EntitySet>,
-        entries: Vec<BatchEntry>,
+        entries: Vec<Signed>,
         options: BatchOptions,
     ) -> Batch<'a> {
         let results = vec![Err(WriteError::NotApplied); entries.len()];
@@ -146,7 +151,7 @@ impl<'a> Batch<'a> {
         let next = self.set.revision() + 1;
         let mut taken = Vec::new();
         for &index in indexes {
-            let Some(entry) = self.entries.get(index) else { continue };
+            let Some((entry, _)) = self.entries.get(index) else { continue };
             let outcome = change(entry, candidate, next, check);
             if outcome.is_ok() {
                 taken.push(index);
@@ -167,7 +172,7 @@ impl<'a> Batch<'a> {
         let changed: Vec<EntityRef> = taken.iter().filter_map(|index| self.reference(*index)).collect();
         let anyway = |index: usize| {
             let entry = taken.get(index).and_then(|index| self.entries.get(*index));
-            entry.is_some_and(|entry| matches!(entry.write, BatchWrite::DeleteAnyway(_)))
+            entry.is_some_and(|(entry, _)| matches!(entry.write, BatchWrite::DeleteAnyway(_)))
         };
         let (told, dangling): (Vec<_>, Vec<_>) =
             dangling(before, &candidate, &changed).into_iter().partition(|(index, _)| anyway(*index));
@@ -201,22 +206,25 @@ impl<'a> Batch<'a> {
 
     /// Commits what is other than before, and makes it visible.
     async fn commit(&mut self, candidate: EntitySet) {
-        let keys: BTreeSet<(&'static str, String)> = (0..self.entries.len())
+        // Of several changes of an entity the last one says what it is now.
+        let last: BTreeMap<(&'static str, String), usize> = (0..self.entries.len())
             .filter(|index| matches!(self.results.get(*index), Some(Ok(_))))
-            .filter_map(|index| self.reference(index))
-            .map(|changed| (changed.collection, changed.id))
+            .filter_map(|index| self.reference(index).map(|changed| ((changed.collection, changed.id), index)))
             .collect();
-        let changes: Vec<EntityChange> = keys
+        let changes: Vec<EntityChange> = last
             .into_iter()
-            .filter_map(|(collection, id)| {
+            .filter_map(|((collection, id), index)| {
+                let (entry, signature) = self.entries.get(index)?;
                 let expected = self.set.slot(collection, &id).map(|slot| slot.revision);
                 let body = candidate.slot(collection, &id).map(|slot| slot.entity.stored().to_string());
+                let origin = signature.origin(&entry.write, expected.is_some(), body.is_some());
                 // Created and deleted again: the store never hears of it.
                 (expected.is_some() || body.is_some()).then(|| EntityChange {
                     collection: collection.to_owned(),
                     id,
                     expected: expected.unwrap_or(0),
                     body,
+                    origin,
                 })
             })
             .collect();
@@ -259,13 +267,14 @@ impl<'a> Batch<'a> {
 
     /// The entity that an entry is about.
     fn reference(&self, index: usize) -> Option<EntityRef> {
-        let entry = self.entries.get(index)?;
+        let (entry, _) = self.entries.get(index)?;
+        let (collection, id) = entry.place()?;
         let change = match &entry.write {
             BatchWrite::Create(_) => Change::Created,
-            BatchWrite::Update(..) => Change::Updated,
+            BatchWrite::Restore(..) if self.set.slot(collection, &id).is_none() => Change::Created,
+            BatchWrite::Update(..) | BatchWrite::Restore(..) => Change::Updated,
             BatchWrite::Delete(_) | BatchWrite::DeleteAnyway(_) => Change::Deleted,
         };
-        let (collection, id) = entry.place()?;
         Some(EntityRef { collection, id, change })
     }
 
@@ -301,7 +310,7 @@ fn change(entry: &BatchEntry, candidate: &mut EntitySet, next: u64, check: bool)
     let kind = entry.kind;
     let current = |candidate: &EntitySet, id: &str| -> Result<Slot, WriteError> {
         let slot = candidate.slot(kind.collection, id).ok_or(WriteError::NotFound)?;
-        demand(entry.precondition.as_ref(), slot.revision)?;
+        demand(entry.precondition.as_ref(), Some(slot.revision))?;
         Ok(slot.clone())
     };
     let (mut document, before) = match &entry.write {
@@ -317,6 +326,13 @@ fn change(entry: &BatchEntry, candidate: &mut EntitySet, next: u64, check: bool)
             let mut document = apply(&before, replacement.clone())?;
             keep_id(&mut document, id)?;
             (document, Some(before))
+        }
+        BatchWrite::Restore(id, document) => {
+            let before = candidate.slot(kind.collection, id).cloned();
+            demand(entry.precondition.as_ref(), before.as_ref().map(|slot| slot.revision))?;
+            let mut document = document.clone();
+            keep_id(&mut document, id)?;
+            (document, before)
         }
         BatchWrite::Delete(id) | BatchWrite::DeleteAnyway(id) => {
             let slot = current(candidate, id)?;

@@ -32,6 +32,8 @@ pub enum BatchWrite {
     /// Removes an entity although others name it: their references then lead nowhere until they are changed. What
     /// gateways cannot do without is not removed even so.
     DeleteAnyway(String),
+    /// Writes a document of the entity's history again, with the secrets in it; adds the entity where it is gone.
+    Restore(String, Value),
 }
 
 /// How a batch is written.
@@ -58,9 +60,25 @@ impl BatchEntry {
     pub(super) fn place(&self) -> Option<(&'static str, String)> {
         let id = match &self.write {
             BatchWrite::Create(document) => document.get("id")?.as_str()?.to_owned(),
-            BatchWrite::Update(id, _) | BatchWrite::Delete(id) | BatchWrite::DeleteAnyway(id) => id.clone(),
+            BatchWrite::Update(id, _)
+            | BatchWrite::Delete(id)
+            | BatchWrite::DeleteAnyway(id)
+            | BatchWrite::Restore(id, _) => id.clone(),
         };
         Some((self.kind.collection, id))
+    }
+}
+
+impl BatchWrite {
+    /// The word of the history for it.
+    pub(super) fn action(&self) -> &'static str {
+        match self {
+            BatchWrite::Create(_) => "create",
+            BatchWrite::Update(_, Replacement::Whole(_)) => "replace",
+            BatchWrite::Update(..) => "patch",
+            BatchWrite::Delete(_) | BatchWrite::DeleteAnyway(_) => "delete",
+            BatchWrite::Restore(..) => "revert",
+        }
     }
 }
 
@@ -78,6 +96,11 @@ pub struct Written {
 pub enum WriteError {
     /// There is no such entity.
     NotFound,
+    /// The history of the entity has no such version, or not any more.
+    NotKept {
+        /// The version that was asked for.
+        number: u64,
+    },
     /// The id is taken.
     Exists,
     /// The entity is not at the revision that the caller demands.

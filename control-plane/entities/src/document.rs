@@ -27,9 +27,10 @@ pub(super) fn keep_id(document: &mut Value, id: &str) -> Result<(), WriteError> 
     }
 }
 
-pub(super) fn demand(precondition: Option<&Precondition>, current: u64) -> Result<(), WriteError> {
-    let accepted = precondition.is_none_or(|accepts| accepts(current));
-    if accepted { Ok(()) } else { Err(WriteError::Stale { current }) }
+/// Whether the precondition holds for the revision of the entity. None holds for an entity that is gone (RFC 9110, section 13.1.1).
+pub(super) fn demand(precondition: Option<&Precondition>, current: Option<u64>) -> Result<(), WriteError> {
+    let accepted = precondition.is_none_or(|accepts| current.is_some_and(|current| accepts(current)));
+    if accepted { Ok(()) } else { Err(WriteError::Stale { current: current.unwrap_or(0) }) }
 }
 
 /// The document that is to be read in the place of the current one. The change is made on what is shown, so that no

@@ -8,9 +8,10 @@ use tokio::sync::{Mutex, watch};
 
 use super::admission::{Admission, EntityRef, Refusal, Warning};
 use super::change::WriteError;
+use super::history::Signature;
 use super::write_queue::WriteQueue;
 use super::{EntitySet, FieldProblem};
-use store::{Elsewhere, Store, StoreError};
+use store::{Author, Elsewhere, Store, StoreError};
 use telemetry::spawn_within;
 
 /// How soon entities that could not be read are read again.
@@ -20,6 +21,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct EntityService {
     shared: Arc<Shared>,
+    /// What the history of entities says of the changes that are made with this handle.
+    pub(super) signature: Signature,
 }
 
 pub(super) struct Shared {
@@ -79,7 +82,18 @@ impl EntityService {
             faults: Arc::default(),
             unread: Mutex::default(),
         };
-        Ok(EntityService { shared: Arc::new(shared) })
+        Ok(EntityService { shared: Arc::new(shared), signature: Signature::default() })
+    }
+
+    /// The same entities, for changes that have this author in the history. `detail` is a note for people, see [`store::Origin::detail`]; may be
+    /// empty. Without this, the author of changes is the control plane itself.
+    #[must_use]
+    pub fn by(&self, author: Author, detail: &str) -> EntityService {
+        EntityService { shared: Arc::clone(&self.shared), signature: Signature::new(author, detail.into()) }
+    }
+
+    pub(super) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.shared.store)
     }
 
     /// Adds a judge of every later write.

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot;
 
 use super::change::{BatchEntry, WriteError, Written};
+use super::history::Signature;
 
 /// The most writes that share a commit: bounds how long the first of them waits.
 const MOST: usize = 128;
@@ -19,6 +20,7 @@ pub(super) struct WriteQueue {
 /// A write, and who waits for its outcome.
 pub(super) struct Waiting {
     pub(super) entry: BatchEntry,
+    pub(super) signature: Signature,
     pub(super) tell: oneshot::Sender<Result<Written, WriteError>>,
 }
 

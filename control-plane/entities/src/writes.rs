@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::EntityService;
 use super::admission::Warning;
-use super::batch::Batch;
+use super::batch::{Batch, Signed};
 use super::change::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, Precondition, Replacement, WriteError, Written,
 };
@@ -73,8 +73,9 @@ impl EntityService {
     /// Makes one change.
     pub(super) async fn write(&self, entry: BatchEntry) -> Result<Written, WriteError> {
         let (tell, mut told) = oneshot::channel();
+        let signature = self.signature.clone();
         self.detached(move |shared| async move {
-            shared.queue.put(Waiting { entry, tell });
+            shared.queue.put(Waiting { entry, signature, tell });
             let _writing = shared.writing.lock().await;
             loop {
                 // Whoever had the turn before may have taken this one along.
@@ -94,8 +95,8 @@ impl Shared {
     async fn write_waiting(&self) {
         let taken = self.queue.take();
         let alone = taken.len() == 1;
-        let (entries, tells): (Vec<BatchEntry>, Vec<_>) =
-            taken.into_iter().map(|waiting| (waiting.entry, waiting.tell)).unzip();
+        let (entries, tells): (Vec<Signed>, Vec<_>) =
+            taken.into_iter().map(|waiting| ((waiting.entry, waiting.signature), waiting.tell)).unzip();
         let again = if alone { Vec::new() } else { entries.clone() };
         let BatchOutcome { results, warnings } = self.write_entries(entries).await;
         let of = |index: usize, warnings: &[Warning]| -> Vec<String> {
@@ -117,7 +118,7 @@ impl Shared {
         }
     }
 
-    async fn write_entries(&self, entries: Vec<BatchEntry>) -> BatchOutcome {
+    async fn write_entries(&self, entries: Vec<Signed>) -> BatchOutcome {
         let set = Arc::clone(&self.current.borrow());
         Batch::new(self, set, entries, BatchOptions::default()).run().await
     }

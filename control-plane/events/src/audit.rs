@@ -42,6 +42,8 @@ pub enum AuditAction {
     Update,
     /// An entity was deleted.
     Delete,
+    /// A version of an entity was written again.
+    Revert,
     /// What the control plane logs was changed.
     LogLevel,
     /// An identity was banned, by an operator or by the ledger.
@@ -113,6 +115,7 @@ impl AuditAction {
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",
+            Self::Revert => "revert",
             Self::LogLevel => "log-level",
             Self::Ban => "ban",
             Self::BanRefused => "ban-refused",

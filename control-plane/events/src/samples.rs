@@ -7,7 +7,7 @@ use crate::{Audit, AuditAction, dependency};
 /// ledger and of alerts as their code makes them.
 const RECORDED: &str = include_str!("samples.jsonl");
 
-const AUDITED: [AuditAction; 29] = [
+const AUDITED: [AuditAction; 30] = [
     AuditAction::Login,
     AuditAction::LoginRefused,
     AuditAction::LoginThrottled,
@@ -23,6 +23,7 @@ const AUDITED: [AuditAction; 29] = [
     AuditAction::Create,
     AuditAction::Update,
     AuditAction::Delete,
+    AuditAction::Revert,
     AuditAction::LogLevel,
     AuditAction::Ban,
     AuditAction::BanRefused,

@@ -77,6 +77,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     first_key(store.as_ref(), &config).await?;
     let entities = EntityService::open(Arc::clone(&store)).await?;
     tokio::spawn(entities.clone().follow_store());
+    tokio::spawn(entities.clone().sweep_history());
     let outbound = Outbound::new(config.outbound_allow.clone());
     let runtimes = Runtimes::of(entities::plugins::active());
     let readiness = Readiness::default();
@@ -274,13 +275,12 @@ fn rest_router(
     let logging = guard(rest::log_level::router(logging), state.access.clone(), None);
     let reports = rest::report::router(reports).merge(console::report_router(console));
     let reports = guard(reports, state.access.clone(), Some(Scope::Report));
-    rest::router_with(
-        state,
-        reports
-            .merge(logging)
-            .merge(console::router(console))
-            .merge(console::security_router(console, fabric, hub, alerts)),
-    )
+    let further = reports
+        .merge(logging)
+        .merge(console::router(console))
+        .merge(console::entities_router(console, &state))
+        .merge(console::security_router(console, fabric, hub, alerts));
+    rest::router_with(state, further)
 }
 
 /// Follows the files of TLS and tokens, where there are any. Without them SIGHUP ends the process, as it does by default.

@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use super::admin_key::open_existing_with;
 use super::client::Client;
 use super::error::CliError;
+use super::told;
 use api::error::ApiError;
 use compiler::{Compiler, Settings};
 use entities::{
     BatchEntry, BatchOptions, BatchWrite, EntityService, FieldProblem, Kind, Replacement, WriteError, exactly,
 };
 use kit::ChallengeRoot;
-use store::{SqliteOptions, Store};
+use store::{Author, AuthorKind, SqliteOptions, Store};
 
 /// Which control plane is meant.
 #[derive(Debug, clap::Args)]
@@ -91,6 +92,7 @@ impl TargetArgs {
                 challenge_root: ChallengeRoot::for_checks(),
                 ..Settings::default()
             })));
+            let entities = entities.by(Author::nameless(AuthorKind::CommandLine), &told::user());
             return Ok(Target::Stopped(entities, store));
         }
         let needs = "; or --data DIR for the store of a stopped control plane";

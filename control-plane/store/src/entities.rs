@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::sqlite_history::{HistoryChange, Replaced};
 use super::writer::Changed;
 use super::{EntityChange, EntityRow, EntityRows, StoreError};
 
@@ -26,7 +27,11 @@ pub(super) fn revision(db: &Connection) -> rusqlite::Result<u64> {
 
 /// Makes all changes under one new revision. Everything is checked before anything is written: a conflict must not undo
 /// the writes of others that share the transaction.
-pub(super) fn write(db: &Connection, changes: &[EntityChange]) -> rusqlite::Result<(Result<u64, StoreError>, Changed)> {
+pub(super) fn write(
+    db: &Connection,
+    changes: &[EntityChange],
+    replaced: Replaced,
+) -> rusqlite::Result<(Result<u64, StoreError>, Changed)> {
     let mut seen = BTreeSet::new();
     for (index, change) in changes.iter().enumerate() {
         let current = at(db, change)?;
@@ -38,7 +43,10 @@ pub(super) fn write(db: &Connection, changes: &[EntityChange]) -> rusqlite::Resu
         return Ok((Ok(revision(db)?), Changed::default()));
     }
     let next = revision(db)? + 1;
-    for EntityChange { collection, id, body, .. } in changes {
+    let mut history = HistoryChange::default();
+    for change in changes {
+        history.add(db, change, next, replaced)?;
+        let EntityChange { collection, id, body, .. } = change;
         match body {
             Some(body) => db
                 .prepare_cached(
@@ -51,6 +59,7 @@ pub(super) fn write(db: &Connection, changes: &[EntityChange]) -> rusqlite::Resu
             }
         };
     }
+    history.settle(db)?;
     db.prepare_cached("UPDATE revision SET value = ?1")?.execute([next])?;
     Ok((Ok(next), Changed { revision: Some(next), ..Changed::default() }))
 }

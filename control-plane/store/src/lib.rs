@@ -17,6 +17,7 @@ mod error;
 pub mod fabric;
 pub mod feeds;
 mod file;
+pub mod history;
 mod incidents;
 pub mod inventory;
 mod ledger;
@@ -36,6 +37,7 @@ mod sqlite_alerts;
 mod sqlite_counts;
 mod sqlite_fabric;
 mod sqlite_feeds;
+mod sqlite_history;
 mod sqlite_inventory;
 mod writer;
 
@@ -51,6 +53,7 @@ pub use elsewhere::{Elsewhere, Keys, Others};
 pub use error::StoreError;
 pub use fabric::FabricStore;
 pub use feeds::FeedStore;
+pub use history::{Author, AuthorKind, HistoryStore, Origin};
 pub use inventory::InventoryStore;
 pub use pending::Pending;
 pub use setback::{Held, Setback, Setbacks};
@@ -58,15 +61,18 @@ pub use sqlite::{SqliteOptions, SqliteStore};
 
 /// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
 /// What the decision fabric keeps is in [`FabricStore`], what alert rules keep in [`AlertStore`], what nodes count together in
-/// [`CountStore`], what is kept of threat feeds in [`FeedStore`], what is counted of APIs in [`InventoryStore`].
-pub trait Store: AlertStore + CountStore + FabricStore + FeedStore + InventoryStore + Send + Sync + 'static {
+/// [`CountStore`], what is kept of threat feeds in [`FeedStore`], what entities were before in [`HistoryStore`], what is counted of
+/// APIs in [`InventoryStore`].
+pub trait Store:
+    AlertStore + CountStore + FabricStore + FeedStore + HistoryStore + InventoryStore + Send + Sync + 'static
+{
     /// All entities of all collections with the revision they were read at, in one consistent view.
     fn entities(&self) -> Pending<'_, EntityRows>;
 
     /// Writes one entity and returns the new global revision.
     ///
     /// `expected` is the revision the caller has seen: 0 demands that the entity does not exist yet, a number that it
-    /// is unchanged since; otherwise [`StoreError::Conflict`].
+    /// is unchanged since; otherwise [`StoreError::Conflict`]. Its version in the history says nothing of its origin.
     fn entity_put(&self, collection: &str, id: &str, body: String, expected: u64) -> Pending<'_, u64>;
 
     /// Removes one entity that is still at revision `expected`, and returns the new global revision.
@@ -228,6 +234,8 @@ pub struct EntityChange {
     pub expected: u64,
     /// The new document, JSON; `None` removes the entity.
     pub body: Option<String>,
+    /// What the history of the entity says of the change.
+    pub origin: Origin,
 }
 
 /// One stored entity.

@@ -119,6 +119,19 @@ const MIGRATIONS: &[&str] = &[
         seen_millis INTEGER NOT NULL, PRIMARY KEY (node, worker)
     ) WITHOUT ROWID;
 ",
+    // Entities that are there already have a first version without an author: their documents can be read and reverted to once they change.
+    "
+    CREATE TABLE entity_version (
+        collection TEXT NOT NULL, id TEXT NOT NULL, revision INTEGER NOT NULL, at INTEGER NOT NULL,
+        author_kind TEXT NOT NULL, author TEXT NOT NULL, author_name TEXT NOT NULL, action TEXT NOT NULL,
+        detail TEXT NOT NULL, is_deletion INTEGER NOT NULL, until_millis INTEGER, is_last INTEGER NOT NULL,
+        bytes INTEGER NOT NULL, body TEXT, UNIQUE (collection, id, revision)
+    );
+    CREATE INDEX entity_version_until ON entity_version (is_last, until_millis) WHERE until_millis IS NOT NULL;
+    CREATE TABLE entity_version_bytes (only INTEGER PRIMARY KEY CHECK (only = 1), bytes INTEGER NOT NULL);
+    INSERT INTO entity_version SELECT collection, id, revision, 0, 'unknown', '', '', 'unknown', '', 0, NULL, 0, 0, NULL
+        FROM entity ORDER BY revision;
+",
 ];
 
 /// Puts what an empty store begins with into tables that have no rows.

@@ -15,12 +15,17 @@ use super::messages::{Listener, Messages};
 use super::replica::{Following, Upstream};
 use super::replica_files::ReplicaFolder;
 use super::setback::{self, Setback, Setbacks};
+use super::sqlite_history::Replaced;
 use super::writer::{Changed, Writer};
 use super::{
-    AccessChange, EntityChange, EntityRows, Kept, Pending, Store, StoreError, StoreFaults, entities, operators, schema,
+    AccessChange, EntityChange, EntityRows, Kept, Origin, Pending, Store, StoreError, StoreFaults, entities, operators,
+    schema, sqlite_history,
 };
 use accounts::AdminKey;
 use accounts::{Operator, Session};
+
+/// The statements of the writer that are kept prepared: all that there are.
+const STATEMENTS: usize = 256;
 
 /// How a store is opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,6 +77,7 @@ impl SqliteStore {
         if let Some(pages) = options.max_pages {
             db.pragma_update(None, "max_page_count", pages).map_err(|error| explain(&path, error))?;
         }
+        db.set_prepared_statement_cache_capacity(STATEMENTS);
         let revision = entities::revision(&db).map_err(|error| explain(&path, error))?;
         let (announce, revisions) = watch::channel(revision);
         let reader = connect(&path)?;
@@ -112,7 +118,7 @@ impl SqliteStore {
         let mut db = connect(&path)?;
         // The server is what makes a write durable.
         db.pragma_update(None, "synchronous", "OFF").map_err(&explain)?;
-        db.set_prepared_statement_cache_capacity(256);
+        db.set_prepared_statement_cache_capacity(STATEMENTS);
         let (announce, revisions) = watch::channel(0);
         let (elsewhere, setbacks) = (elsewhere::channel(), setback::channel());
         let announcing = (announce.clone(), elsewhere.clone(), setbacks.clone());
@@ -227,10 +233,27 @@ impl SqliteStore {
         self.writer.write(move |db| Ok((work(db)?, Changed::default()))).await
     }
 
+    /// Makes changes of entities. Where there is no room for them, earlier versions give way, half of them at a time, and at last
+    /// the documents that are replaced: a deletion makes room.
+    async fn change_entities(&self, changes: Vec<EntityChange>) -> Result<u64, StoreError> {
+        let (changes, mut replaced) = (Arc::new(changes), Replaced::Kept);
+        loop {
+            let again = Arc::clone(&changes);
+            let written = self.writer.write(move |db| entities::write(db, &again, replaced)).await;
+            let full = matches!(written, Err(StoreError::DiskFull { .. } | StoreError::ServerFull { .. }));
+            if !full || replaced == Replaced::Dropped {
+                return written?;
+            }
+            let again = Arc::clone(&changes);
+            if self.write(move |db| sqlite_history::give_way(db, &again)).await != Ok(true) {
+                replaced = Replaced::Dropped;
+            }
+        }
+    }
+
     /// Makes one change.
     async fn change_entity(&self, change: EntityChange) -> Result<u64, StoreError> {
-        let written = self.writer.write(move |db| entities::write(db, &[change])).await?;
-        written.map_err(|error| match error {
+        self.change_entities(vec![change]).await.map_err(|error| match error {
             StoreError::BatchConflict { current, .. } => StoreError::Conflict { current },
             other => other,
         })
@@ -244,16 +267,22 @@ impl Store for SqliteStore {
 
     fn entity_put(&self, collection: &str, id: &str, body: String, expected: u64) -> Pending<'_, u64> {
         let (collection, id) = (collection.to_owned(), id.to_owned());
-        Box::pin(self.change_entity(EntityChange { collection, id, expected, body: Some(body) }))
+        Box::pin(self.change_entity(EntityChange {
+            collection,
+            id,
+            expected,
+            body: Some(body),
+            origin: Origin::default(),
+        }))
     }
 
     fn entity_remove(&self, collection: &str, id: &str, expected: u64) -> Pending<'_, u64> {
         let (collection, id) = (collection.to_owned(), id.to_owned());
-        Box::pin(self.change_entity(EntityChange { collection, id, expected, body: None }))
+        Box::pin(self.change_entity(EntityChange { collection, id, expected, body: None, origin: Origin::default() }))
     }
 
     fn entities_write(&self, changes: Vec<EntityChange>) -> Pending<'_, u64> {
-        Box::pin(async move { self.writer.write(move |db| entities::write(db, &changes)).await? })
+        Box::pin(self.change_entities(changes))
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

@@ -161,6 +161,11 @@ fn what_is_exported_is_what_is_applied() {
     assert_eq!((code, out.as_str()), (0, "+ waf-rulesets/new\ncreated 1, changed 0, deleted 0\n"), "{err}");
     fs::write(files.join("waf-rulesets/new.yaml"), "rules: ['SecRul']\n").unwrap();
     assert_eq!(stopped(&["apply", dir]).0, 2);
+    let server = Server::start(&data);
+    let history = call(&server, "GET", "/waf-rulesets/new/_history", Value::Null).1;
+    assert_eq!(history[0]["author"], json!({ "kind": "command_line", "id": null, "name": null }), "{history}");
+    assert!(history[0]["detail"].as_str().unwrap().starts_with("by user "), "{history}");
+    drop(server);
 
     // Into another control plane.
     fs::write(files.join("waf-rulesets/new.yaml"), "name: New\n").unwrap();
@@ -168,6 +173,8 @@ fn what_is_exported_is_what_is_applied() {
     let (code, out, err) = beside(&server, &other, &["apply", dir]);
     assert_eq!(code, 0, "{out}{err}");
     assert_eq!(call(&server, "GET", "/waf-rulesets/base", Value::Null).1["rules"][0], rules);
+    let history = call(&server, "GET", "/waf-rulesets/base/_history", Value::Null).1;
+    assert_eq!((&history[0]["author"]["kind"], &history[0]["detail"]), (&json!("api_key"), &json!("_bulk")));
     assert_eq!(beside(&server, &other, &["apply", dir]).1, "nothing to do\n");
 }
 

@@ -64,6 +64,9 @@ fn a_backup_of_a_running_store_comes_back() {
     let kept = names(&data).into_iter().find(|name| name.contains("before-restore")).unwrap();
     let server = Server::start(&data);
     assert_eq!(ids(&server), ["a", "b"]);
+    let (status, body) =
+        request(&server.rest, &server.authorization, "GET", &format!("{RULESETS}/b/_history/2"), "").unwrap();
+    assert!(status == 200 && body.contains("xxxxx"), "the history as well: {body}");
     assert_eq!(create(&server, "d"), 201);
     stop(server);
 

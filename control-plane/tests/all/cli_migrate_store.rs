@@ -21,6 +21,21 @@ fn ids(server: &Server) -> Vec<String> {
     list.iter().map(|entity| entity["id"].as_str().unwrap().to_owned()).collect()
 }
 
+/// The actions of what was done to the ruleset `a`, and its documents, newest first.
+fn history(server: &Server) -> Vec<(String, Value)> {
+    let get = |path: &str| {
+        let (status, body) = request(&server.rest, &server.authorization, "GET", path, "").unwrap();
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str::<Value>(&body).unwrap()
+    };
+    let list = get(&format!("{RULESETS}/a/_history"));
+    let versions = list.as_array().unwrap().iter().map(|version| {
+        let read = get(&format!("{RULESETS}/a/_history/{}", version["version"]));
+        (version["action"].as_str().unwrap().to_owned(), read["document"]["description"].clone())
+    });
+    versions.collect()
+}
+
 fn stop(mut server: Server) {
     server.signal("TERM");
     assert!(server.child.wait().unwrap().success());
@@ -38,6 +53,11 @@ fn a_store_moves_to_a_server_and_back() {
             request(&server.rest, &server.authorization, "POST", RULESETS, &format!(r#"{{"id": "{id}"}}"#)).unwrap();
         assert_eq!(status, 201, "{body}");
     }
+    let one = format!("{RULESETS}/a");
+    let changed = request(&server.rest, &server.authorization, "PUT", &one, r#"{"description": "second"}"#).unwrap();
+    assert_eq!(changed.0, 200, "{}", changed.1);
+    let versions = [("replace".to_owned(), Value::from("second")), ("create".to_owned(), Value::from(""))];
+    assert_eq!(history(&server), versions);
     let (code, _, error) = migrate(first.to_str().unwrap(), &redis.url(), &scratch);
     assert!(code == 1 && error.contains("another palisade process"), "{error}");
     stop(server);
@@ -53,6 +73,7 @@ fn a_store_moves_to_a_server_and_back() {
     std::fs::copy(first.join("admin-key.json"), second.join("admin-key.json")).unwrap();
     let server = Server::start_with(&second, &["--store", &redis.url()]);
     assert_eq!(ids(&server), ["a", "b"]);
+    assert_eq!(history(&server), versions);
     assert_eq!(request(&server.rest, &server.authorization, "POST", RULESETS, r#"{"id": "c"}"#).unwrap().0, 201);
     stop(server);
 
@@ -61,6 +82,7 @@ fn a_store_moves_to_a_server_and_back() {
     std::fs::copy(first.join("admin-key.json"), third.join("admin-key.json")).unwrap();
     let server = Server::start(&third);
     assert_eq!(ids(&server), ["a", "b", "c"]);
+    assert_eq!(history(&server), versions);
     stop(server);
 }
 

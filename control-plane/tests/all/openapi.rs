@@ -4,55 +4,47 @@ use crate::entities_samples;
 
 use std::collections::BTreeSet;
 
-use crate::console_support::ConsoleApi;
+use crate::console_support::{ConsoleApi, Login};
 use crate::entities_support::{Answer, Api};
-use accounts::Scope;
-use alerts::Alerts;
-use api::access::guard;
-use api::console::{self, Console};
 use api::names::NAMESPACE;
 use api::openapi::component_name;
-use api::rest;
-use api::rest::report::{self, Reports};
 use axum::body::Body;
 use axum::http::Request;
-use base::clock;
 use entities::registry::KINDS;
-use fabric::{Announcer, Fabric};
-use kit::Runtimes;
-use outbound::Outbound;
 use serde_json::{Value, json};
-use xds::Hub;
 
-/// All that `palisade serve` serves.
-async fn whole() -> Api {
-    let mut api = Api::new().await;
-    let reports = Reports { events: api.state.events.clone(), nodes: Hub::with_clock(clock::now_millis) };
-    let listen = Some(([127, 0, 0, 1], 8900).into());
-    let (store, entities, events) = (api.state.store.clone(), api.state.entities.clone(), api.state.events.clone());
-    let told = std::sync::Arc::new(clock::now_millis);
-    let console =
-        Console::new(store.clone(), entities.clone(), events.clone(), listen, told.clone(), Runtimes::default());
-    let outbound = Outbound::new(Vec::new());
-    let alerts = Alerts::new(store.clone(), entities.clone(), events.clone(), outbound, told.clone());
-    let fabric = Fabric::new(store, entities, events, Announcer::new(clock::now_millis), told);
-    let reports = report::router(reports).merge(console::report_router(&console));
-    let reports = guard(reports, api.state.access.clone(), Some(Scope::Report));
-    let further =
-        reports.merge(console::router(&console)).merge(console::security_router(&console, fabric, Hub::new(), alerts));
-    api.router = rest::router_with(api.state.clone(), further);
-    api
+/// All that `palisade serve` serves, and the session of an operator.
+struct Whole {
+    console: ConsoleApi,
+    login: Login,
 }
 
-async fn send(api: &Api, method: &str, path: &str) -> Answer {
-    let request = Request::builder().method(method).uri(path).header("authorization", &api.authorization);
-    api.send(request.body(Body::empty()).unwrap()).await
+async fn whole() -> Whole {
+    let console = ConsoleApi::new().await;
+    let login = console.login("alice").await;
+    Whole { console, login }
 }
 
-async fn document(api: &Api) -> Value {
-    let answer = send(api, "GET", "/openapi.json").await;
-    assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "application/json"));
-    answer.body
+impl Whole {
+    fn api(&self) -> &Api {
+        &self.console.api
+    }
+
+    /// With an admin key, or in the console with the session.
+    async fn send(&self, method: &str, path: &str) -> Answer {
+        let request = Request::builder().method(method).uri(path);
+        let request = match path.starts_with(NAMESPACE) {
+            true => request.header("cookie", &self.login.cookie).header("x-csrf-token", &self.login.csrf),
+            false => request.header("authorization", &self.api().authorization),
+        };
+        self.api().send(request.body(Body::empty()).unwrap()).await
+    }
+
+    async fn document(&self) -> Value {
+        let answer = self.send("GET", "/openapi.json").await;
+        assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "application/json"));
+        answer.body
+    }
 }
 
 /// A path of the document with something in the place of its parameters.
@@ -62,34 +54,35 @@ fn filled(path: &str) -> String {
 
 #[tokio::test]
 async fn every_path_has_the_methods_that_the_document_names_and_no_others() {
-    let api = whole().await;
-    let document = document(&api).await;
+    let whole = whole().await;
+    let document = whole.document().await;
     let mut seen = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
         let described: BTreeSet<String> = methods.as_object().unwrap().keys().map(|name| name.to_uppercase()).collect();
-        let answer = send(&api, "PROPFIND", &filled(path)).await;
-        // A guard may ask for a key first, and a console's for a session.
-        let allow = answer.header("allow");
-        if path.starts_with(NAMESPACE) && answer.status == 401 {
-            continue;
-        }
+        let answer = whole.send("PROPFIND", &filled(path)).await;
         assert_eq!(answer.status, 405, "{path}: {}", answer.text);
-        let served: BTreeSet<String> = allow.split(',').map(str::to_owned).filter(|name| name != "HEAD").collect();
+        let served: BTreeSet<String> =
+            answer.header("allow").split(',').map(str::to_owned).filter(|name| name != "HEAD").collect();
         assert_eq!(served, described, "{path}");
         seen += 1;
     }
-    assert!(seen > 90, "{seen}");
+    assert!(seen > 180, "{seen}");
 }
 
 #[tokio::test]
 async fn every_collection_has_all_its_operations() {
-    let api = whole().await;
-    let document = document(&api).await;
-    for kind in KINDS.iter() {
-        let base = format!("/apis/palisade.svc/v1/{}", kind.collection);
+    let whole = whole().await;
+    let document = whole.document().await;
+    let sides = ["/apis/palisade.svc/v1".to_owned(), format!("{NAMESPACE}/entities")];
+    for (side, kind) in sides.iter().flat_map(|side| KINDS.iter().map(move |kind| (side, kind))) {
+        let base = format!("{side}/{}", kind.collection);
         for (below, methods) in [
             ("", vec!["get", "post"]),
             ("/{id}", vec!["get", "put", "patch", "delete"]),
+            ("/{id}/_history", vec!["get"]),
+            ("/{id}/_history/{version}", vec!["get"]),
+            ("/{id}/_revert", vec!["post"]),
+            ("/_deleted", vec!["get"]),
             ("/_count", vec!["get"]),
             ("/_schema", vec!["get"]),
             ("/_template", vec!["get"]),
@@ -107,8 +100,8 @@ async fn every_collection_has_all_its_operations() {
 
 #[tokio::test]
 async fn every_operation_says_what_it_is_for_and_what_it_answers() {
-    let api = whole().await;
-    let document = document(&api).await;
+    let whole = whole().await;
+    let document = whole.document().await;
     let mut ids = BTreeSet::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
@@ -130,40 +123,41 @@ async fn every_operation_says_what_it_is_for_and_what_it_answers() {
             }
         }
     }
-    assert!(ids.len() > 200, "{}", ids.len());
+    assert!(ids.len() > 400, "{}", ids.len());
 }
 
 #[tokio::test]
 async fn references_and_links_lead_somewhere_and_the_page_has_everything() {
-    let api = whole().await;
-    let document = document(&api).await;
+    let whole = whole().await;
+    let document = whole.document().await;
     let text = document.to_string();
-    let page = send(&api, "GET", "/openapi").await;
+    let page = whole.send("GET", "/openapi").await;
     assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"));
     assert!(page.header("content-security-policy").starts_with("default-src 'none'; style-src 'sha256-"));
     assert!(!page.text.contains("<script") && !page.text.contains("src=") && !page.text.contains("url("));
     for target in text.split("\"$ref\":\"").skip(1).filter_map(|rest| rest.split('"').next()) {
         assert!(document.pointer(target.trim_start_matches('#')).is_some(), "{target}");
     }
+    let anchors: BTreeSet<&str> = page.text.split("id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     for id in text.split("\"operationId\":\"").skip(1).filter_map(|rest| rest.split('"').next()) {
-        assert!(page.text.contains(&format!("id=\"op-{}\"", id.replace(['.', '_'], "-"))), "{id}");
+        assert!(anchors.contains(format!("op-{}", id.replace(['.', '_'], "-")).as_str()), "{id}");
     }
     for target in page.text.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
-        assert!(page.text.contains(&format!("id=\"{target}\"")), "{target}");
+        assert!(anchors.contains(target), "{target}");
     }
 }
 
 #[tokio::test]
 async fn what_the_api_answers_is_what_the_schemas_say() {
-    let api = whole().await;
-    let document = document(&api).await;
+    let whole = whole().await;
+    let document = whole.document().await;
     for kind in KINDS.iter().filter(|kind| kind.singleton.is_none()) {
         let name = component_name(kind);
         let schema = json!({ "$ref": format!("#/components/schemas/{name}"), "components": document["components"] });
         let validator = jsonschema::draft202012::new(&schema).unwrap();
         let mut entity = entities_samples::minimal(kind);
         entity.as_object_mut().unwrap().shift_remove("id");
-        let created = api.call("POST", &format!("/{}", kind.collection), Some(entity)).await;
+        let created = whole.api().call("POST", &format!("/{}", kind.collection), Some(entity)).await;
         assert_eq!(created.status, 201, "{name}: {}", created.text);
         let errors: Vec<String> = validator.iter_errors(&created.body).map(|error| error.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new(), "{name}");
@@ -173,9 +167,11 @@ async fn what_the_api_answers_is_what_the_schemas_say() {
 
 #[tokio::test]
 async fn a_path_that_is_no_utf_8_is_an_error_of_the_api() {
-    let api = whole().await;
-    let answer = send(&api, "GET", "/apis/palisade.svc/v1/waf-configs/%FF").await;
-    assert_eq!((answer.status.as_u16(), &answer.body["error"]), (400, &json!("invalid_path")), "{}", answer.text);
+    let whole = whole().await;
+    for side in ["/apis/palisade.svc/v1".to_owned(), format!("{NAMESPACE}/entities")] {
+        let answer = whole.send("GET", &format!("{side}/waf-configs/%FF")).await;
+        assert_eq!((answer.status.as_u16(), &answer.body["error"]), (400, &json!("invalid_path")), "{}", answer.text);
+    }
 }
 
 #[tokio::test]
@@ -192,19 +188,15 @@ async fn a_slip_in_a_switch_deletes_nothing() {
 
 #[tokio::test]
 async fn a_parameter_of_the_query_that_is_not_described_is_refused_everywhere() {
-    let api = whole().await;
-    let document = document(&api).await;
+    let whole = whole().await;
+    let document = whole.document().await;
     let mut refused = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
-            let answer = send(&api, &method.to_uppercase(), &format!("{}?no_such_parameter=1", filled(path))).await;
+            let answer = whole.send(&method.to_uppercase(), &format!("{}?no_such_parameter=1", filled(path))).await;
             let place = format!("{method} {path}: {} {}", answer.status, answer.text);
             if ["/healthz", "/readyz", "/metrics"].contains(&path.as_str()) {
                 assert_ne!(answer.status, 400, "{place}");
-                continue;
-            }
-            // Who has no session is not told what there is.
-            if path.starts_with(NAMESPACE) && answer.status == 401 {
                 continue;
             }
             assert_eq!((answer.status.as_u16(), &answer.body["error"]), (400, &json!("invalid_query")), "{place}");
@@ -212,8 +204,8 @@ async fn a_parameter_of_the_query_that_is_not_described_is_refused_everywhere() 
             refused += 1;
         }
     }
-    assert!(refused > 200, "{refused}");
-    assert_eq!(api.call("GET", "/waf-rulesets/_count", None).await.body["count"], 0, "nothing was written");
+    assert!(refused > 400, "{refused}");
+    assert_eq!(whole.api().call("GET", "/waf-rulesets/_count", None).await.body["count"], 0, "nothing was written");
 }
 
 #[tokio::test]
@@ -257,10 +249,41 @@ async fn a_slip_in_a_list_shows_nothing_else_than_was_asked_for() {
 
 #[tokio::test]
 async fn the_console_is_described_where_it_is_served() {
-    let console = ConsoleApi::new().await;
-    let answer = send(&console.api, "GET", "/openapi.json").await;
-    assert!(answer.body["paths"][format!("{}/utils/_test", NAMESPACE)]["post"].is_object());
+    let document = whole().await.document().await;
+    assert!(document["paths"][format!("{NAMESPACE}/utils/_test")]["post"].is_object());
     let bare = Api::new().await;
-    let answer = send(&bare, "GET", "/openapi.json").await;
-    assert!(!answer.text.contains(NAMESPACE) || answer.body["paths"][NAMESPACE].is_null());
+    let request = Request::builder().uri("/openapi.json").body(Body::empty()).unwrap();
+    let paths = bare.send(request).await.body["paths"].clone();
+    let mut paths = paths.as_object().unwrap().keys();
+    assert!(paths.len() > 90 && !paths.any(|path| path.starts_with(NAMESPACE)));
+}
+
+#[tokio::test]
+async fn the_entities_are_described_alike_on_both_sides() {
+    let document = whole().await.document().await;
+    let of = |path: String| document["paths"][path].as_object().unwrap().clone();
+    for kind in KINDS.iter() {
+        for below in ["", "/{id}", "/{id}/_history", "/{id}/_history/{version}", "/{id}/_revert", "/_deleted", "/_bulk"]
+        {
+            let by_key = of(format!("/apis/palisade.svc/v1/{}{below}", kind.collection));
+            let by_session = of(format!("{NAMESPACE}/entities/{}{below}", kind.collection));
+            for (method, key) in by_key {
+                let (session, place) = (&by_session[&method], format!("{method} {}{below}", kind.collection));
+                assert_eq!(
+                    session["operationId"],
+                    format!("console.{}", key["operationId"].as_str().unwrap()),
+                    "{place}"
+                );
+                assert_eq!(session["tags"][0], format!("console: {}", kind.collection), "{place}");
+                for same in ["summary", "description", "parameters", "requestBody"] {
+                    assert_eq!(session[same], key[same], "{place} {same}");
+                }
+                let needed =
+                    if method == "get" { json!([{ "session": [] }]) } else { json!([{ "session": [], "csrf": [] }]) };
+                assert_eq!(session["security"], needed, "{place}");
+                let links = session["responses"]["201"]["links"].as_object();
+                assert!(links.is_none_or(|links| links.keys().all(|to| to.starts_with("console."))), "{place}");
+            }
+        }
+    }
 }

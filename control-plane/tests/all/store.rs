@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use store::{FabricStore as _, SqliteOptions, SqliteStore, Store, StoreError};
+use store::{Author, FabricStore as _, HistoryStore as _, SqliteOptions, SqliteStore, Store, StoreError};
 
 fn open(folder: &Path) -> Result<SqliteStore, StoreError> {
     SqliteStore::open(folder, SqliteOptions::default())
@@ -105,6 +105,58 @@ async fn files_are_for_their_owner_alone() {
     }
 }
 
+/// Where the file has a bound, the history has a quarter of it, and what is in force the rest. What was replaced first goes, and what
+/// undoes a deletion after it.
+#[tokio::test]
+async fn the_history_leaves_room_in_a_bounded_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = SqliteOptions { max_pages: Some(1024), ..SqliteOptions::default() };
+    let store = SqliteStore::open(folder.path(), options).unwrap();
+    let body = "x".repeat(100_000);
+    let gone = store.entity_put("c", "gone", body.clone(), 0).await.unwrap();
+    store.entity_remove("c", "gone", gone).await.unwrap();
+    let mut written = [const { Vec::new() }; 5];
+    for number in 0..200 {
+        let expected = written[number % 5].last().copied().unwrap_or(0);
+        let revision = store.entity_put("c", &(number % 5).to_string(), body.clone(), expected).await.unwrap();
+        written[number % 5].push(revision);
+    }
+    let numbers = async |id: &str| {
+        let page = store.versions("c", id, 0, 100).await.unwrap();
+        page.versions.iter().map(|version| version.number).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers("gone").await, [gone + 1, gone]);
+    let mut kept = 0;
+    for (id, written) in written.iter().enumerate() {
+        let numbers = numbers(&id.to_string()).await;
+        assert_eq!(numbers, written.iter().rev().take(numbers.len()).copied().collect::<Vec<_>>(), "{id}");
+        kept += numbers.len();
+    }
+    assert_eq!(kept, 5 + 9, "those in force, and with the deleted one a MiB of earlier ones");
+}
+
+/// A change that cannot fit takes nothing of the history, and one that makes room needs none.
+#[tokio::test]
+async fn a_full_file_takes_deletions_and_keeps_its_history_from_what_cannot_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = SqliteOptions { max_pages: Some(256), ..SqliteOptions::default() };
+    let store = SqliteStore::open(folder.path(), options).unwrap();
+    let first = store.entity_put("c", "a", "x".repeat(50_000), 0).await.unwrap();
+    let second = store.entity_put("c", "a", "y".repeat(50_000), first).await.unwrap();
+    let full = store.entity_put("c", "b", "x".repeat(2_000_000), 0).await;
+    assert!(matches!(full, Err(StoreError::DiskFull { .. })), "{full:?}");
+    assert_eq!(store.versions("c", "a", 0, 9).await.unwrap().total, 2);
+    let mut filled = Vec::new();
+    while let Ok(revision) = store.entity_put("f", &filled.len().to_string(), "x".repeat(8000), 0).await {
+        filled.push(revision);
+    }
+    assert_eq!(store.versions("c", "a", 0, 9).await.unwrap().total, 1, "the earlier one has given way");
+    let gone = store.entity_remove("c", "a", second).await.unwrap();
+    let left = store.versions("c", "a", 0, 9).await.unwrap();
+    assert_eq!(left.versions[0].number, gone);
+    assert_eq!(store.entity_put("f", "more", "x".repeat(30_000), 0).await, Ok(gone + 1), "the deletion has made room");
+}
+
 /// Files of every schema version that there ever was are brought up to date with all that they hold.
 #[tokio::test]
 async fn files_of_every_version_come_up_to_date() {
@@ -133,6 +185,13 @@ async fn files_of_every_version_come_up_to_date() {
         let key = store.admin_key("key_1").await.unwrap().unwrap();
         assert_eq!((key.name.as_str(), key.scopes.len()), ("first key", 3), "version {old}");
         assert_eq!(store.operators().await.unwrap().len(), usize::from(old > 1), "version {old}");
+        // What was there is the first version, without an author, and its document is kept once it changes.
+        let versions = store.versions("waf-rulesets", "base", 0, 9).await.unwrap();
+        assert_eq!((versions.total, versions.versions[0].number), (1, 7), "version {old}");
+        assert_eq!(
+            (&versions.versions[0].origin.author, versions.versions[0].origin.at_millis),
+            (&Author::default(), 0)
+        );
         // And it is written to as any other.
         assert_eq!(store.entity_put("waf-rulesets", "new", "{}".to_owned(), 0).await, Ok(8), "version {old}");
         store.close().await.unwrap();
@@ -140,6 +199,9 @@ async fn files_of_every_version_come_up_to_date() {
         // What is up to date stays as it is.
         let again = open(folder.path()).unwrap();
         assert_eq!(again.entities().await.unwrap().rows.len(), 2, "version {old}");
+        assert_eq!(again.entity_remove("waf-rulesets", "base", 7).await, Ok(9), "version {old}");
+        let first = again.version("waf-rulesets", "base", 7).await.unwrap().unwrap();
+        assert!(first.body.unwrap().contains("SecRuleEngine On"), "version {old}");
     }
 }
 

@@ -5,6 +5,7 @@
 mod body;
 mod challenges;
 mod describe;
+mod entities;
 mod guard;
 mod login;
 mod operations;
@@ -16,6 +17,7 @@ mod turns;
 
 use crate::openapi::Routes;
 
+pub use entities::router as entities_router;
 pub use guard::protect;
 pub use reports::admin_router as report_router;
 pub use security::router as security_router;

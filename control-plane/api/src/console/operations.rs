@@ -23,7 +23,7 @@ use kit::{
     Writing,
 };
 use serde_json::json;
-use store::StoreError;
+use store::{Author, StoreError};
 use tokio::runtime::Handle;
 
 /// The operations of all plugins of this release.
@@ -86,10 +86,13 @@ async fn call(
     let (entities, console) = (console.inner.entities.current(), console.clone());
     let at_work = console.inner.runtimes.get(plugin.name);
     let (operator, waiting) = (caller.0.name.clone(), Handle::current());
+    let by = Author::operator(&operator);
+    let (action, path) = (operation.audit.map_or("", |audit| audit.action), operation.path);
+    let writes_as = console.inner.entities.by(by, if action.is_empty() { path } else { action });
     let audit = operation.audit.map(|audit| (begun(audit.action, caller, of), audit.detail));
     let run = move || {
         let (tools, now_millis) = (&console.inner.tools, console.now());
-        let writer = Writer { entities: &console.inner.entities, waiting };
+        let writer = Writer { entities: &writes_as, waiting };
         let writing = Some(Writing { writer: &writer, operator: &operator });
         let at_work = at_work.as_ref();
         let answer = work(&OperationContext { entities: &*entities, tools, at_work, now_millis, writing });
@@ -145,7 +148,9 @@ fn edit_error(error: WriteError) -> (bool, EditError) {
         |problems: Vec<FieldProblem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     let why = match error {
         WriteError::NotApplied => return (true, EditError::Conflict),
-        WriteError::NotFound | WriteError::Exists | WriteError::Stale { .. } => EditError::Conflict,
+        WriteError::NotFound | WriteError::NotKept { .. } | WriteError::Exists | WriteError::Stale { .. } => {
+            EditError::Conflict
+        }
         WriteError::Invalid(problems) | WriteError::InUse(problems) => EditError::Refused(sentences(problems)),
         WriteError::Patch(message) | WriteError::PatchTest(message) => EditError::Refused(message),
         WriteError::Store(StoreError::Conflict { .. } | StoreError::BatchConflict { .. }) => EditError::Conflict,

@@ -13,7 +13,7 @@ gateways report, and what the console's operators use.
 
 - Entities and reports want an admin key as HTTP basic authentication: its id is the user name, its secret the password \
 (`palisade admin-key create`). The console wants the cookie of a session and, for everything but reads, its token in \
-`x-csrf-token`. Neither is accepted in the place of the other.
+`x-csrf-token`. Neither is accepted in the place of the other; the entities are on both sides.
 - Errors are `{error, error_description}`: a word for programs and a sentence for people; `errors` has each wrong field.
 - A path that does not exist is 404 `not_found`; a method that a path does not have is 405 `method_not_allowed` with `allow`. \
 Every GET can be a HEAD. A request for a host that `--admin-host` does not list is 421 `wrong_host`. What is no HTTP is \

@@ -11,6 +11,8 @@ use crate::error::ApiError;
 use entities::Replacement;
 use listen::is_too_slow;
 
+const TOO_LARGE: &str = "the body exceeds the limit (`--max-body-bytes`)";
+
 /// What a body was declared as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Declared {
@@ -24,8 +26,13 @@ pub(super) type Body = Result<Bytes, BytesRejection>;
 
 /// Reads the body of a POST or PUT.
 pub(super) fn document(headers: &HeaderMap, body: Body) -> Result<Value, ApiError> {
+    document_within(headers, body, TOO_LARGE)
+}
+
+/// [`document`] of a body with a limit of its own; `too_large` says what is exceeded.
+pub(super) fn document_within(headers: &HeaderMap, body: Body, too_large: &str) -> Result<Value, ApiError> {
     match declared(headers) {
-        Some(Declared::Json) => json(&whole(body)?),
+        Some(Declared::Json) => json(&whole_within(body, too_large)?),
         _ => Err(unsupported("application/json")),
     }
 }
@@ -66,7 +73,7 @@ pub(super) fn replacement(patch: Value) -> Result<Replacement, ApiError> {
 
 /// The bytes of a body, within the limit.
 pub(super) fn whole(body: Body) -> Result<Bytes, ApiError> {
-    whole_within(body, "the body exceeds the limit (`--max-body-bytes`)")
+    whole_within(body, TOO_LARGE)
 }
 
 /// The bytes of a body; `too_large` says what is exceeded by one that is not within the limit.

@@ -1,6 +1,5 @@
 //! Many changes in one request: `_bulk`, a line of JSON each (`application/x-ndjson`), and a line of the answer each.
 
-use axum::Extension;
 use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method, StatusCode};
@@ -9,12 +8,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::body::{self, Body};
-use super::collections;
 use super::describe::bulk::MAX_LINES;
 use super::describe::collections::Collection;
-use super::path::Segments;
+use super::path::Place;
+use super::surface::Surface;
 use super::{AppState, depth, describe, etag, list, warnings};
-use crate::access::Caller;
+use crate::access::Author;
 use crate::error::ApiError;
 use crate::openapi::Routes;
 use crate::query::Parameters;
@@ -22,24 +21,24 @@ use entities::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, FieldProblem, Kind, Replacement, Slot, WriteError, exactly,
     registry, typed,
 };
-use events::{Audit, AuditAction};
+use events::AuditAction;
 use store::StoreError;
 use telemetry::spawn_within;
 
 const NDJSON: &str = "application/x-ndjson";
 
-/// The routes.
-pub(super) fn router(state: &AppState) -> Routes<AppState> {
-    let group = &state.config.entity_group;
+/// The routes on one side.
+pub(super) fn router(state: &AppState, surface: Surface<'_>) -> Routes<AppState> {
+    let (all, one) = (surface.pattern("/_bulk"), surface.pattern("/{collection}/_bulk"));
     let routes = Routes::new()
-        .on_each(&Method::POST, "/apis/{group}/v1/_bulk", vec![describe::bulk::everything(group)], everything)
+        .on_each(&Method::POST, &all, vec![describe::bulk::everything(surface)], everything)
         .schema_as("BulkChange", describe::bulk::change())
         .schema_as("BulkAnswer", describe::bulk::answer())
         .schema_as("JsonPatch", describe::bulk::json_patch());
     let routes = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE].iter().fold(routes, |routes, method| {
-        let of = |kind| describe::bulk::collection(Collection { kind, group }, method);
+        let of = |kind| describe::bulk::collection(Collection { kind, surface }, method);
         let operations = registry::KINDS.iter().map(of).collect();
-        routes.on_each(method, "/apis/{group}/v1/{collection}/_bulk", operations, collection)
+        routes.on_each(method, &one, operations, collection)
     });
     routes.layered(|router| router.layer(DefaultBodyLimit::max(state.config.max_body_bytes)))
 }
@@ -72,14 +71,14 @@ enum Op {
 /// `_bulk` of a collection: every line is an entity, and the method is what is done with each.
 async fn collection(
     State(state): State<AppState>,
-    Extension(caller): Extension<Caller>,
-    Segments((group, collection)): Segments<(String, String)>,
+    author: Author,
+    place: Place,
     Query(parameters): Parameters,
     method: Method,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let kind = collections::kind(&state, &group, &collection)?;
+    let kind = place.kind(&state)?;
     let op = match method {
         Method::PUT => Op::Update,
         Method::PATCH => Op::Patch,
@@ -87,22 +86,22 @@ async fn collection(
         _ => Op::Create,
     };
     let read = |document: Value| entry(kind, op, None, document, None);
-    answer(state, caller, options(&parameters)?, false, lines(&headers, body)?.into_iter().map(|line| read(line?)))
+    answer(state, author, options(&parameters)?, false, lines(&headers, body)?.into_iter().map(|line| read(line?)))
         .await
 }
 
 /// `_bulk` of all collections: every line says what is done to which entity.
 async fn everything(
     State(state): State<AppState>,
-    Extension(caller): Extension<Caller>,
-    Segments(group): Segments<String>,
+    author: Author,
+    place: Place,
     Query(parameters): Parameters,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    collections::own_group(&state, &group)?;
+    place.own_group(&state)?;
     let lines = lines(&headers, body)?;
-    answer(state, caller, options(&parameters)?, true, lines.into_iter().map(|line| operation(line?))).await
+    answer(state, author, options(&parameters)?, true, lines.into_iter().map(|line| operation(line?))).await
 }
 
 fn options(parameters: &[(String, String)]) -> Result<BatchOptions, ApiError> {
@@ -199,7 +198,7 @@ fn entry(
 /// answers with the status of the first line that is at fault; everything else with 200.
 async fn answer(
     state: AppState,
-    caller: Caller,
+    author: Author,
     options: BatchOptions,
     named: bool,
     lines: impl Iterator<Item = Result<BatchEntry, ApiError>>,
@@ -214,7 +213,7 @@ async fn answer(
         let results = whats.iter().map(|_| Err(WriteError::NotApplied)).collect();
         BatchOutcome { results, warnings: Vec::new() }
     } else {
-        write(&state, caller, entries, &whats, options).await
+        write(&state, author, entries, &whats, options).await
     };
     if let Some(Err(WriteError::Store(error))) =
         outcome.results.iter().find(|result| matches!(result, Err(WriteError::Store(_))))
@@ -247,12 +246,13 @@ async fn answer(
 /// Makes the changes and tells who has made them; in a task of its own, as for a single one.
 async fn write(
     state: &AppState,
-    caller: Caller,
+    author: Author,
     entries: Vec<BatchEntry>,
     whats: &[What],
     options: BatchOptions,
 ) -> BatchOutcome {
-    let (entities, events, whats) = (state.entities.clone(), state.events.clone(), whats.to_vec());
+    let (events, whats) = (state.events.clone(), whats.to_vec());
+    let entities = state.entities.by(author.history_author(), "_bulk");
     let count = entries.len();
     let task = spawn_within(async move {
         let outcome = entities.write_all(entries, options).await;
@@ -260,7 +260,7 @@ async fn write(
             for (slot, what) in
                 outcome.results.iter().zip(&whats).filter_map(|(result, what)| Some((result.as_ref().ok()?, what)))
             {
-                let audit = Audit::new(what.action).admin_key(&caller.key_id, &caller.key_name).from(caller.source);
+                let audit = author.audit(what.action);
                 let reference = format!("{}/{}", what.collection, slot.entity.head().id);
                 events.audit(audit.of(reference).detail(format!("revision {}", slot.revision)));
             }
@@ -284,7 +284,7 @@ impl What {
     fn of(entry: &BatchEntry) -> What {
         let (action, id) = match &entry.write {
             BatchWrite::Create(document) => (AuditAction::Create, document.get("id").and_then(Value::as_str)),
-            BatchWrite::Update(id, _) => (AuditAction::Update, Some(id.as_str())),
+            BatchWrite::Update(id, _) | BatchWrite::Restore(id, _) => (AuditAction::Update, Some(id.as_str())),
             BatchWrite::Delete(id) | BatchWrite::DeleteAnyway(id) => (AuditAction::Delete, Some(id.as_str())),
         };
         What { action, collection: entry.kind.collection, id: id.map(ToOwned::to_owned) }

@@ -7,6 +7,7 @@ mod depth;
 mod describe;
 mod etag;
 mod fields;
+mod history;
 mod layers;
 mod list;
 pub mod log_level;
@@ -16,12 +17,14 @@ mod path;
 pub mod report;
 mod routes_import;
 mod state;
+mod surface;
 mod warnings;
 
 use axum::Router;
 
 use crate::access::guard;
 use crate::openapi::{self, Routes};
+use surface::Surface;
 
 pub use state::{AppState, RestConfig};
 
@@ -39,6 +42,17 @@ pub fn router_with(state: AppState, further: Routes) -> Router {
 
 /// The routes of this module, guarded.
 pub fn routes(state: &AppState) -> Routes<AppState> {
-    let entities = collections::router(state).merge(bulk::router(state)).merge(routes_import::router(state));
-    guard(entities, state.access.clone(), None).merge(operations::router())
+    let surface = Surface::Keys { group: &state.config.entity_group };
+    guard(entities(state, surface), state.access.clone(), None).merge(operations::router())
+}
+
+/// The same entities for sessions of operators; the console guards them.
+pub(crate) fn for_sessions(state: &AppState) -> Routes {
+    entities(state, Surface::Sessions).with_state(state.clone())
+}
+
+/// The entities on one side; the caller guards them.
+fn entities(state: &AppState, surface: Surface<'_>) -> Routes<AppState> {
+    let routes = collections::router(state, surface).merge(history::router(surface));
+    routes.merge(bulk::router(state, surface)).merge(routes_import::router(surface))
 }

@@ -1,6 +1,5 @@
 //! `POST .../routes/_import`: what an Envoy checks on routes, from its configuration.
 
-use axum::Extension;
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::header::CONTENT_TYPE;
@@ -11,9 +10,10 @@ use serde_json::{Value, json};
 use super::body::{self, Body};
 use super::describe::collections::Collection;
 use super::describe::routes_import as describe;
-use super::path::Segments;
-use super::{AppState, collections, list, warnings};
-use crate::access::Caller;
+use super::path::Place;
+use super::surface::Surface;
+use super::{AppState, list, warnings};
+use crate::access::Author;
 use crate::error::ApiError;
 use crate::openapi::Routes;
 use crate::query::Parameters;
@@ -22,34 +22,34 @@ use credentials::{ImportPlan, RouteAction, RouteChange};
 use entities::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, Entity as _, Kind, Route, WriteError, exactly, registry,
 };
-use events::{Audit, AuditAction};
+use events::AuditAction;
 use store::StoreError;
 use telemetry::spawn_within;
 
 /// The media types of a configuration.
 const TYPES: [&str; 4] = ["application/json", "application/yaml", "application/x-yaml", "text/yaml"];
 
-/// The routes.
-pub(super) fn router(state: &AppState) -> Routes<AppState> {
+/// The routes on one side.
+pub(super) fn router(surface: Surface<'_>) -> Routes<AppState> {
     let operations = registry::by_collection(Route::COLLECTION)
-        .map(|kind| describe::import(Collection { kind, group: &state.config.entity_group }))
+        .map(|kind| describe::import(Collection { kind, surface }))
         .into_iter()
         .collect();
     let routes = Routes::new()
-        .on_each(&Method::POST, "/apis/{group}/v1/{collection}/_import", operations, import)
+        .on_each(&Method::POST, &surface.pattern("/{collection}/_import"), operations, import)
         .schema_as("RoutesImport", describe::answer());
     routes.layered(|router| router.layer(DefaultBodyLimit::max(MAX_BYTES)))
 }
 
 async fn import(
     State(state): State<AppState>,
-    Extension(caller): Extension<Caller>,
-    Segments((group, collection)): Segments<(String, String)>,
+    author: Author,
+    place: Place,
     Query(parameters): Parameters,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let kind = collections::kind(&state, &group, &collection)?;
+    let kind = place.kind(&state)?;
     if kind.collection != Route::COLLECTION {
         return Err(ApiError::not_found(format!("nothing is imported into {}; see routes/_import", kind.collection)));
     }
@@ -84,7 +84,7 @@ async fn import(
         })?,
         Err(_) => return Err(StoreError::Closed.into()),
     };
-    let outcome = write(&state, caller, kind, &plan, &revisions, dry_run).await?;
+    let outcome = write(&state, author, kind, &plan, &revisions, dry_run).await?;
     let mut response = Json(credentials::summary(&imported, &plan, dry_run)).into_response();
     warnings::add(&mut response, outcome.warnings.iter().map(|(_, warning)| warning.as_str()));
     Ok(response)
@@ -93,7 +93,7 @@ async fn import(
 /// Makes all changes or none, and notes who has made them; in a task of its own, as for other writes.
 async fn write(
     state: &AppState,
-    caller: Caller,
+    author: Author,
     kind: &'static Kind,
     plan: &ImportPlan,
     revisions: &[Option<u64>],
@@ -108,7 +108,7 @@ async fn write(
     if entries.is_empty() {
         return Ok(BatchOutcome { results: Vec::new(), warnings: Vec::new() });
     }
-    let (entities, events) = (state.entities.clone(), state.events.clone());
+    let (entities, events) = (state.entities.by(author.history_author(), "imported from Envoy"), state.events.clone());
     let actions: Vec<RouteAction> = plan.changes.iter().map(|change| change.action).collect();
     let task = spawn_within(async move {
         let outcome = entities.write_all(entries, BatchOptions { atomic: true, dry_run }).await;
@@ -119,7 +119,7 @@ async fn write(
                 RouteAction::Create => AuditAction::Create,
                 RouteAction::Change => AuditAction::Update,
             };
-            let audit = Audit::new(action).admin_key(&caller.key_id, &caller.key_name).from(caller.source);
+            let audit = author.audit(action);
             let reference = format!("{}/{}", Route::COLLECTION, slot.entity.head().id);
             events.audit(audit.of(reference).detail(format!("revision {}, imported from Envoy", slot.revision)));
         }

@@ -98,6 +98,7 @@ fn activity(action: &str) -> Named<'_> {
     match action {
         "create" | "key-create" | "operator-add" | "allowlist" => (1, "Create"),
         "update"
+        | "revert"
         | "key-expire"
         | "operator-password"
         | "log-level"

@@ -1,9 +1,9 @@
-//! What one decision costs on each store. Nothing is asserted of the figures: `--no-capture` shows them.
+//! What one decision, and a change of entities, costs on each store. Nothing is asserted of the figures: `--no-capture` shows them.
 
 use std::time::{Duration, Instant};
 
 use store::counts::{BudgetTake, Counted};
-use store::{SqliteOptions, SqliteStore, Store};
+use store::{EntityChange, Origin, SqliteOptions, SqliteStore, Store};
 
 use crate::server::RedisServer;
 
@@ -43,6 +43,35 @@ async fn measure_many(name: &str, store: std::sync::Arc<dyn Store>) {
     println!("{name}: 5000 puzzles at once: {per_second:.0} each second");
 }
 
+/// 10,000 entities of 4 KiB, as one change and one by one.
+async fn measure_entities(name: &str, store: &dyn Store) {
+    let change = |number: u64, expected: u64| EntityChange {
+        collection: "c".into(),
+        id: format!("{number:05}"),
+        expected,
+        body: Some(format!("{expected}{}", "x".repeat(4096))),
+        origin: Origin::default(),
+    };
+    for (what, expected) in [("created", 0), ("replaced", 1), ("replaced again", 2)] {
+        let changes = (0..10_000).map(|number| change(number, expected)).collect();
+        let since = now();
+        store.entities_write(changes).await.unwrap();
+        println!("{name}: 10000 entities {what}: {:?}", since.elapsed());
+    }
+    let mut times = Vec::new();
+    for number in 0..CALLS {
+        let since = now();
+        store.entities_write(vec![change(number, 3)]).await.unwrap();
+        times.push(since.elapsed());
+    }
+    times.sort();
+    println!(
+        "{name}: one entity replaced: median {:?}, 99% {:?}",
+        times[times.len() / 2],
+        times[times.len() * 99 / 100]
+    );
+}
+
 #[allow(clippy::disallowed_methods, reason = "a measurement")]
 fn now() -> Instant {
     Instant::now()
@@ -53,10 +82,12 @@ async fn costs_of_one_decision() {
     let folder = tempfile::tempdir().unwrap();
     let file = std::sync::Arc::new(SqliteStore::open(folder.path(), SqliteOptions::default()).unwrap());
     measure("embedded", &*file).await;
+    measure_entities("embedded", &*file).await;
     measure_many("embedded", file).await;
     let Some(server) = RedisServer::start().await else { return };
     let redis = std::sync::Arc::new(server.open().await);
     measure("redis, appendfsync always", &*redis).await;
+    measure_entities("redis, appendfsync always", &*redis).await;
     measure_many("redis, appendfsync always", redis).await;
     server.ask("CONFIG SET appendfsync everysec");
     measure_many(

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use store::counts::{BudgetTake, Counted, TakeOutcome};
-use store::{CountStore as _, Store, StoreError};
+use store::{CountStore as _, HistoryStore as _, Store, StoreError};
 
 use crate::server::RedisServer;
 
@@ -174,6 +174,30 @@ async fn a_full_server_takes_nothing_and_says_so() {
         }
     };
     tokio::time::timeout(Duration::from_secs(60), small).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_full_server_earlier_versions_give_way_to_a_change() {
+    let Some(server) = RedisServer::start().await else { return };
+    let store = server.open().await;
+    let body = |number: u64| format!("{number}{}", "x".repeat(4 << 20));
+    for number in 0..7 {
+        store.entity_put("c", "a", body(number), number).await.unwrap();
+    }
+    assert_eq!(store.versions("c", "a", 0, 100).await.unwrap().total, 7);
+    assert!(!server.ask("CONFIG SET maxmemory 16000000").contains("-ERR"));
+    // The server counts buffers of its connections, too, until it has given them back.
+    let changed = async {
+        while let Err(error) = store.entity_put("c", "a", "small".into(), 7).await {
+            assert!(matches!(error, StoreError::ServerFull { .. }), "{error:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(LONG, changed).await.unwrap();
+    let left = store.versions("c", "a", 0, 100).await.unwrap();
+    assert!(left.total < 6, "{}", left.total);
+    assert_eq!(left.versions[0].number, 8);
+    assert_eq!(store.version("c", "a", 8).await.unwrap().unwrap().body.as_deref(), Some("small"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -77,7 +77,8 @@ impl ConsoleApi {
         let reports = report::router(reports).merge(console::report_router(&console));
         let reports = guard(reports, api.state.access.clone(), Some(Scope::Report));
         let security = console::security_router(&console, fabric.clone(), hub.clone(), alerts);
-        let routes = console::router(&console).merge(security).merge(reports);
+        let entities = console::entities_router(&console, &api.state);
+        let routes = console::router(&console).merge(entities).merge(security).merge(reports);
         api.router = rest::router_with(api.state.clone(), routes);
         let hash = hash_password(PASSWORD).unwrap();
         for name in ["alice", "bob"] {

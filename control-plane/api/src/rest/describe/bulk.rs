@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::WARNINGS;
 use super::collections::Collection;
-use crate::openapi::{Group, NDJSON, Operation, component_name, reference};
+use crate::openapi::{NDJSON, Operation, component_name, reference};
+use crate::rest::surface::Surface;
 use entities::registry::KINDS;
 
 /// The lines of a request, at most.
@@ -28,11 +29,11 @@ pub(in crate::rest) fn collection(of: Collection<'_>, method: &Method) -> Operat
 }
 
 /// `_bulk` over all collections.
-pub(in crate::rest) fn everything(group: &str) -> Operation {
+pub(in crate::rest) fn everything(surface: Surface<'_>) -> Operation {
     let about = "Changes of any collections in one request, atomically or each by itself.";
-    let of = Group { name: "many changes".to_owned(), about: about.to_owned() };
-    let path = format!("/apis/{group}/v1/_bulk");
-    let operation = Operation::new(Method::POST, path, "bulk", of, "Change entities of any collections");
+    let of = surface.group("many changes", about);
+    let (path, id) = (surface.path("/_bulk"), surface.id("bulk"));
+    let operation = Operation::new(Method::POST, path, id, of, "Change entities of any collections");
     bulk(operation, reference("BulkChange"), reference("BulkAnswer"))
 }
 

@@ -4,20 +4,19 @@ use axum::http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::WARNINGS;
-use crate::openapi::{FIELDS, Group, JSON, Operation, component_name, reference};
+use crate::openapi::{FIELDS, JSON, Operation, component_name, reference};
 use crate::query::PAGES;
+use crate::rest::fields::Fields;
+use crate::rest::list::DEFAULT_PAGE_SIZE;
+use crate::rest::surface::Surface;
 use entities::Kind;
-
-/// Entities on a page when only `page` was given.
-use super::super::fields::Fields;
-use super::super::list::DEFAULT_PAGE_SIZE;
 
 /// Describes the operations of one collection.
 #[derive(Clone, Copy)]
 pub(in crate::rest) struct Collection<'a> {
     pub(in crate::rest) kind: &'static Kind,
-    /// The segment after `/apis/`.
-    pub(in crate::rest) group: &'a str,
+    /// The side on which it is described.
+    pub(in crate::rest) surface: Surface<'a>,
 }
 
 impl Collection<'_> {
@@ -28,12 +27,7 @@ impl Collection<'_> {
         let field = Fields::of_kind(self.kind).pattern();
         let sorted = listed(&format!("{field}(:asc|:desc)?"));
         self.operation(Method::GET, "", "list", "List the entities")
-            .in_query("page", json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }), "The page, from 1.")
-            .in_query(
-                "pageSize",
-                json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX }),
-                &format!("Entities per page. Without `page` and `pageSize` there is one page with all; with `page` alone {DEFAULT_PAGE_SIZE}."),
-            )
+            .paged("Entities")
             .in_query("sorted", json!({ "type": "string", "pattern": sorted, "examples": ["name:desc,id"] }), "Fields to sort by, separated by commas; `:desc` after a field reverses its order.")
             .in_query("filter.id", json!({ "type": "string" }), "Only the entity with this id.")
             .in_query("filter.name", json!({ "type": "string" }), "Only entities with this name. Any field can follow `filter.`, with dots for nested fields; of a list, one entry must have the value.")
@@ -173,7 +167,7 @@ impl Collection<'_> {
     }
 
     /// Of one entity.
-    fn one(self, operation: Operation) -> Operation {
+    pub(super) fn one(self, operation: Operation) -> Operation {
         let kind = self.kind;
         let schema = match kind.singleton {
             Some(id) => json!({ "const": id }),
@@ -189,7 +183,7 @@ impl Collection<'_> {
             .fails(StatusCode::NOT_FOUND, "not_found", "there is no entity with this id.")
     }
 
-    fn update(self, operation: Operation) -> Operation {
+    pub(super) fn update(self, operation: Operation) -> Operation {
         let operation = self
             .one(operation)
             .conditional()
@@ -206,27 +200,20 @@ impl Collection<'_> {
             .with_header(status, &WARNINGS, false)
     }
 
-    fn entity(self) -> Value {
+    pub(super) fn entity(self) -> Value {
         reference(&component_name(self.kind))
     }
 
     fn id(self, action: &str) -> String {
-        format!("{}.{action}", self.kind.collection)
+        self.surface.id(&format!("{}.{action}", self.kind.collection))
     }
 
     /// An operation of this collection; `below` follows the path of the collection.
     pub(in crate::rest) fn operation(self, method: Method, below: &str, action: &str, summary: &str) -> Operation {
-        let Collection { kind, group } = self;
-        let about =
-            entities::registry::schema(kind).get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let group_of = Group { name: kind.collection.to_owned(), about };
-        Operation::new(
-            method,
-            format!("/apis/{group}/v1/{}{below}", kind.collection),
-            self.id(action),
-            group_of,
-            summary,
-        )
+        let Collection { kind, surface } = self;
+        let about = entities::registry::schema(kind).get("description").and_then(Value::as_str).unwrap_or_default();
+        let path = surface.path(&format!("/{}{below}", kind.collection));
+        Operation::new(method, path, self.id(action), surface.group(kind.collection, about), summary)
     }
 }
 
@@ -234,6 +221,8 @@ impl Collection<'_> {
 pub(in crate::rest) trait Common: Sized {
     /// Answers of any shape that a caller may ask for.
     fn shaped(self, kind: &Kind) -> Self;
+    /// The parameters of a list that has pages; `entries` are what it lists.
+    fn paged(self, entries: &str) -> Self;
     /// An answer with line ends.
     fn pretty(self) -> Self;
     /// `if-match`.
@@ -254,6 +243,14 @@ impl Common for Operation {
         )
         .switch("envelope", "Answer `{\"data\": …}`.")
         .switch("pretty", "Indented, with line breaks.")
+    }
+
+    fn paged(self, entries: &str) -> Operation {
+        let number = json!({ "type": "integer", "minimum": 1, "maximum": u32::MAX });
+        let size = format!(
+            "{entries} per page. Without `page` and `pageSize` there is one page with all; with `page` alone {DEFAULT_PAGE_SIZE}."
+        );
+        self.in_query("page", number.clone(), "The page, from 1.").in_query("pageSize", number, &size)
     }
 
     fn pretty(self) -> Operation {

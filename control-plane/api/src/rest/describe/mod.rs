@@ -2,6 +2,7 @@
 
 pub(super) mod bulk;
 pub(super) mod collections;
+pub(super) mod history;
 pub(super) mod log_level;
 pub(super) mod operations;
 pub(super) mod report;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use store::{EntityChange, Store, StoreError, StoreFaults};
+use store::{EntityChange, Origin, Store, StoreError, StoreFaults};
 
-fn change(id: &str, body: Option<&str>, expected: u64) -> EntityChange {
-    EntityChange { collection: "c".to_owned(), id: id.to_owned(), expected, body: body.map(ToOwned::to_owned) }
+pub(super) fn change(id: &str, body: Option<&str>, expected: u64) -> EntityChange {
+    let (collection, id) = ("c".to_owned(), id.to_owned());
+    EntityChange { collection, id, expected, body: body.map(ToOwned::to_owned), origin: Origin::default() }
 }
 
 pub(crate) async fn entities_have_revisions_and_conflicts(

@@ -26,7 +26,7 @@ hash=$(sha256sum < "$folder/password" | cut -d ' ' -f 1)
 cat > "$folder/users.acl" <<ACL
 user default off
 user probe on nopass resetkeys resetchannels -@all +ping
-user palisade on #$hash resetkeys resetchannels ~{$PREFIX}:* -@all +evalsha +eval +script|load +hmget +hget +hset +hdel +hincrby +hscan +hlen +get +set +del +exists +xadd +xrange +xrevrange +xread +ping +select +client +config|get
+user palisade on #$hash resetkeys resetchannels ~{$PREFIX}:* -@all +evalsha +eval +script|load +hmget +hget +hset +hdel +hincrby +hscan +hlen +get +set +del +exists +xadd +xrange +xrevrange +xread +xtrim +ping +select +client +config|get
 ACL
 
 token=$(random)

@@ -10,9 +10,13 @@ use super::sinks::file::{FileSink, Rotation};
 use super::sinks::kafka::Kafka;
 use super::sinks::otlp::Otlp;
 use super::sinks::stdout::Stdout;
+use super::sinks::stored::Stored;
 use super::sinks::syslog::Syslog;
 use super::sinks::webhook::Webhook;
 use super::sinks::{self, Backoff, Formatted, Notices, Sink};
+
+/// The name of [`Exporter::Store`] in metrics and status.
+pub const STORE: &str = "store";
 
 /// A place that events are written to, in JSON.
 #[derive(Clone, Debug)]
@@ -33,6 +37,8 @@ pub enum Exporter {
     Syslog(Box<Syslog>),
     /// A topic of Kafka.
     Kafka(Box<Kafka>),
+    /// The event store of the control plane, in the format of gateways whatever that of the others is.
+    Store(Stored),
 }
 
 impl Exporter {
@@ -47,6 +53,7 @@ impl Exporter {
             Self::Otlp(server) => format!("otlp:{}", server.origin()),
             Self::Syslog(server) => format!("syslog:{}", server.origin()),
             Self::Kafka(topic) => topic.origin(),
+            Self::Store(_) => STORE.into(),
         }
     }
 
@@ -54,7 +61,7 @@ impl Exporter {
     #[must_use]
     pub(super) fn is_remote(&self) -> bool {
         match self {
-            Self::Stdout | Self::File(_) | Self::RotatedFile(..) => false,
+            Self::Stdout | Self::File(_) | Self::RotatedFile(..) | Self::Store(_) => false,
             Self::Webhook(_) | Self::Elasticsearch(_) | Self::Otlp(_) | Self::Syslog(_) | Self::Kafka(_) => true,
         }
     }
@@ -72,6 +79,7 @@ impl Exporter {
             Self::Otlp(server) => run(*server, queue, format, notices).await,
             Self::Syslog(server) => run(*server, queue, format, notices).await,
             Self::Kafka(topic) => run(*topic, queue, format, notices).await,
+            Self::Store(store) => run(store, queue, EventFormat::Ecs, notices).await,
         }
     }
 }

@@ -17,6 +17,7 @@ use super::incidents::{Incident, IncidentLimits, Incidents, Place, Unsaved};
 use super::offence::{self, ChargedByTrail, Offence};
 use super::seen::{self, BanWay, Seen, Sighting};
 use super::spill::{Spill, SpillError};
+use super::tally::{Taken, Tallies};
 use super::tap::{EventTap, Taps};
 use super::trouble::{Part, Trouble, Troubles};
 use base::identity::IPV6_PREFIX;
@@ -37,6 +38,9 @@ struct Inner {
     /// Where alerts are told what happens.
     watcher: Mutex<Option<mpsc::Sender<Seen>>>,
     taps: Taps,
+    /// Taps of everything that is exported.
+    all_taps: Taps,
+    tallies: Mutex<Tallies>,
     /// The store has events to be sent.
     outbox: Notify,
     troubles: Mutex<Troubles>,
@@ -97,6 +101,8 @@ impl EventHub {
                 offences: Mutex::default(),
                 watcher: Mutex::default(),
                 taps: Taps::default(),
+                all_taps: Taps::default(),
+                tallies: Mutex::default(),
                 outbox: Notify::new(),
                 troubles: Mutex::default(),
                 ipv6_prefix: OnceLock::new(),
@@ -135,6 +141,7 @@ impl EventHub {
             if !node.is_empty() {
                 security.route.node = Some(node.to_owned());
             }
+            self.tallies().count(&value, &security, now);
             let made = event::severity(security.threat.score().unwrap_or(0.0));
             let severity = security.event.severity.is_none().then_some(made);
             let sighting = self.watcher().map(|watcher| (watcher, seen::sighting(&security, ipv6_prefix, made)));
@@ -147,8 +154,13 @@ impl EventHub {
         }
         let line: Arc<[u8]> = if changed { value.to_string().into_bytes() } else { line }.into();
         self.inner.taps.tell(&line);
-        self.inner.exporters.export(&line);
+        self.export(&line);
         Ok(())
+    }
+
+    fn export(&self, line: &Arc<[u8]>) {
+        self.inner.all_taps.tell(line);
+        self.inner.exporters.export(line);
     }
 
     /// Judges callers of IPv6 by networks of as many bits as `ipv6_prefix` says at that time, where they were those of the
@@ -181,6 +193,34 @@ impl EventHub {
     #[must_use]
     pub fn tap(&self, receiver: &'static str) -> EventTap {
         self.inner.taps.open(receiver)
+    }
+
+    /// All events that are exported from here on, those about the control plane itself as well.
+    pub(super) fn tap_all(&self, receiver: &'static str) -> EventTap {
+        self.inner.all_taps.open(receiver)
+    }
+
+    /// What was counted since the last call.
+    /// Counts requests of a route for the rollups, as a gateway reports them; the id is empty for those outside of all routes.
+    pub fn count_requests(&self, route: &str, requests: u64) {
+        self.tallies().count_requests(route, requests, (self.inner.clock)());
+    }
+
+    pub(super) fn take_tallies(&self) -> Taken {
+        self.tallies().take()
+    }
+
+    pub(super) fn put_back_tallies(&self, taken: Taken) {
+        self.tallies().put_back(taken);
+    }
+
+    fn tallies(&self) -> MutexGuard<'_, Tallies> {
+        self.inner.tallies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time, in milliseconds since the Unix epoch.
+    pub(super) fn now(&self) -> u64 {
+        (self.inner.clock)()
     }
 
     /// Tells the watcher of a ban that was asked for at `now` and holds.
@@ -219,13 +259,13 @@ impl EventHub {
         let (id, _) = uuid::Uuid::new_v4().as_u64_pair();
         let event = audit.event(id, (self.inner.clock)());
         metrics::counter!("palisade_events_total", "outcome" => "audited").increment(1);
-        self.inner.exporters.export(&event.to_string().into_bytes().into());
+        self.export(&event.to_string().into_bytes().into());
     }
 
     /// Exports an event that the control plane has made: it belongs to no incident, and no alert looks at it.
     pub fn tell(&self, event: &str) {
         metrics::counter!("palisade_events_total", "outcome" => "audited").increment(1);
-        self.inner.exporters.export(&event.as_bytes().into());
+        self.export(&event.as_bytes().into());
     }
 
     /// Notes that something does not work as it should, and why. When it begins it is an event of category `dependency`.

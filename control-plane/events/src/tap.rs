@@ -31,9 +31,16 @@ struct State {
     lines: VecDeque<Arc<[u8]>>,
     /// In `lines`.
     bytes: usize,
+    /// The oldest that were lost since this was asked for.
+    missed: u64,
 }
 
 impl EventTap {
+    /// How many events were lost since the last call, because the receiver was slow.
+    pub fn take_missed(&mut self) -> u64 {
+        std::mem::take(&mut self.0.lock().missed)
+    }
+
     /// Waits for events and takes all that have come, the oldest first. A call that is given up loses nothing.
     pub async fn next(&mut self) -> Vec<Arc<[u8]>> {
         loop {
@@ -82,6 +89,7 @@ impl Waiting {
             state.bytes -= oldest.len();
             missed += 1;
         }
+        state.missed += missed;
         drop(state);
         if missed > 0 {
             metrics::counter!("palisade_events_missed_total", "receiver" => self.receiver).increment(missed);

@@ -13,11 +13,11 @@ use tokio::sync::watch;
 
 use super::error::CliError;
 use crate::config::{DRAIN, ServeConfig};
-use crate::{gather, health};
+use crate::{gather, health, stored};
 use accounts::{AdminKey, Scope};
 use alerts::Alerts;
 use api::access::{Access, guard};
-use api::console::{self, Console};
+use api::console::{self, Console, StoredEvents};
 use api::rest::log_level::Logging;
 use api::rest::report::Reports;
 use api::rest::{self, AppState, RestConfig};
@@ -26,7 +26,7 @@ use base::clock;
 use compiler::publish;
 use compiler::{Compiler, Settings};
 use entities::{Admission, EntityService};
-use events::{self, EventHub, Outbox, Part};
+use events::{self, EventHub, Exporter, Outbox, Part, Stored};
 use fabric::challenges::{self, Verifier};
 use fabric::{BanRules, Bans, Fabric};
 use kit::{ChallengeRoot, Runtimes};
@@ -35,6 +35,7 @@ use listen::{self, Door, Limits, Opened};
 use outbound::Outbound;
 use store::{SqliteOptions, SqliteStore, Store, StoreError};
 use telemetry::{LogControl, Metrics, Readiness, init_logs};
+use threat_gate::TRAFFIC;
 use xds::Hub;
 
 /// The first key of a new store, in its directory.
@@ -71,7 +72,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     // Before anything is made or listened on: a file that is wrong is the operator's to mend first.
     config.tls.may_listen(config.xds_listen).map_err(|error| CliError::Other(error.to_string()))?;
     let listening = config.tls.open().map_err(|error| CliError::Other(error.to_string()))?;
-    let exporters = config.events.exporters().map_err(|error| CliError::Other(error.to_string()))?;
+    let mut exporters = config.events.exporters().map_err(|error| CliError::Other(error.to_string()))?;
 
     let store = open_store(&config).await?;
     first_key(store.as_ref(), &config).await?;
@@ -86,6 +87,9 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let rest = bind("admin API", config.listen).await?;
     let xds = bind("xDS", config.xds_listen).await?;
     let (rest_address, xds_address) = (address(&rest)?, address(&xds)?);
+    let stored = stored::open(&config).await.map_err(CliError::Other)?;
+    let storing = stored.iter().map(|(stored, _)| Stored::new(Arc::clone(stored), clock::now_millis));
+    exporters.extend(storing.map(Exporter::Store));
     let (format, spill) = (config.events.events_format.into(), config.events.spill(&config.data));
     let events = EventHub::start(exporters, format, spill.as_ref(), clock::now_millis)
         .map_err(|error| CliError::Other(error.to_string()))?;
@@ -115,11 +119,14 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     tokio::spawn(fabric.clone().follow_setbacks());
     let limits = Limits::default();
     let alerts = start_alerts(&parts, &events);
+    let watched = stored::start(&stored, Arc::clone(&store), &events, parts.stopping.clone());
+    tokio::spawn(stored::count_requests(gateway_side.link.reports().receive(TRAFFIC), events.clone()));
+    let more = (fabric, alerts.clone(), watched);
     // Not before the ledger and the alerts listen: gateways that were waiting for this start report at once.
     let gateways = serve_gateways(xds, &listening, &gateway_side, parts.stopping.clone());
     let admin_side = tokio::spawn(listen::admin::serve(
         Door::new("admin", rest, listening.admin.clone(), limits.handshake),
-        rest_router(&config, &parts, &metrics, logs, gateway_side.reports.clone(), &console, (fabric, alerts.clone())),
+        rest_router(&config, &parts, &metrics, logs, gateway_side.reports.clone(), &console, more),
         limits,
         parts.stopping.clone(),
     ));
@@ -135,6 +142,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
         gateway_side.reports.nodes.clone(),
     ));
     tokio::spawn(events::keep_incidents(Arc::clone(&store), events.clone(), others));
+    tokio::spawn(events::keep_rollups(Arc::clone(&store), events.clone()));
 
     warn_of_open_ports(&listening, rest_address, xds_address);
     tracing::info!(rest = %rest_address, xds = %xds_address, data = %config.data.display(), "ready");
@@ -169,6 +177,12 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     }
     if let Err(error) = events::save_incidents(store.as_ref(), &events).await {
         tracing::warn!(%error, "storing the last changes of incidents failed");
+    }
+    if let Err(error) = events::save_rollups(store.as_ref(), &events).await {
+        tracing::warn!(%error, "the counts of the last seconds could not be added to the rollups");
+    }
+    if let Some((stored, _)) = &stored {
+        stored.close().await?;
     }
     signals.abort();
     store.close().await?;
@@ -255,7 +269,7 @@ fn rest_router(
     logs: LogControl,
     reports: Reports,
     console: &Console,
-    (fabric, alerts): (Fabric, Alerts),
+    (fabric, alerts, stored): (Fabric, Alerts, StoredEvents),
 ) -> axum::Router {
     let hub = reports.nodes.clone();
     let state = AppState {
@@ -279,6 +293,7 @@ fn rest_router(
         .merge(logging)
         .merge(console::router(console))
         .merge(console::entities_router(console, &state))
+        .merge(console::events_router(console, stored))
         .merge(console::security_router(console, fabric, hub, alerts));
     rest::router_with(state, further)
 }

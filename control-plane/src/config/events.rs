@@ -9,6 +9,7 @@ use events::{
     Elasticsearch, EventFormat, Exporter, Kafka, KafkaLogin, Otlp, OtlpCompression, Rotation, SaslMechanism,
     ServerError, ServerOptions, Spill, Syslog, Webhook,
 };
+use store::events::EventLimits;
 
 /// How long a bulk request may take.
 const ELASTICSEARCH_TIMEOUT: Duration = Duration::from_secs(30);
@@ -138,6 +139,19 @@ pub struct EventsConfig {
     /// memory, and those that wait when the control plane stops. Without it such events are lost.
     #[arg(long, env = "PALISADE_EVENTS_SPILL_MIB", value_name = "MIB", value_parser = clap::value_parser!(u32).range(16..=1_048_576))]
     pub events_spill_mib: Option<u32>,
+
+    /// How many days events are kept for the console, in events.db of --data or at the server of --store; 0 keeps none.
+    #[arg(long, env = "PALISADE_EVENTS_STORE_DAYS", value_name = "DAYS", default_value_t = 7,
+          value_parser = clap::value_parser!(u32).range(0..=366))]
+    pub events_store_days: u32,
+
+    /// The size of these events, with their indexes, in MiB: 512 by default. At a server the size of the compressed events: 64 by default.
+    #[arg(long, env = "PALISADE_EVENTS_STORE_MIB", value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    pub events_store_mib: Option<u32>,
+
+    /// The number of these events: 1,000,000 by default, at a server 200,000.
+    #[arg(long, env = "PALISADE_EVENTS_STORE_MAX", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub events_store_max: Option<u32>,
 }
 
 /// The format of events.
@@ -261,6 +275,18 @@ impl EventsConfig {
         Ok(exporters)
     }
 
+    /// How many events are kept for the console: `None` for none. `is_shared`: at a server, whose memory they take.
+    #[must_use]
+    pub fn store_limits(&self, is_shared: bool) -> Option<EventLimits> {
+        const DAY: u64 = 86_400_000;
+        let (mib, events) = if is_shared { (64, 200_000) } else { (512, 1_000_000) };
+        (self.events_store_days > 0).then(|| EventLimits {
+            age_millis: u64::from(self.events_store_days) * DAY,
+            bytes: u64::from(self.events_store_mib.unwrap_or(mib)) << 20,
+            events: u64::from(self.events_store_max.unwrap_or(events)),
+        })
+    }
+
     /// Where exporters keep events on disk, in the folder of `--data`.
     #[must_use]
     pub fn spill(&self, data: &Path) -> Option<Spill> {
@@ -284,6 +310,9 @@ impl fmt::Debug for EventsConfig {
             .field("events_syslog", &self.events_syslog.as_ref().map(|_| "…"))
             .field("events_kafka", &self.events_kafka.as_ref().map(|_| "…"))
             .field("events_spill_mib", &self.events_spill_mib)
+            .field("events_store_days", &self.events_store_days)
+            .field("events_store_mib", &self.events_store_mib)
+            .field("events_store_max", &self.events_store_max)
             .finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@ use redis::{RedisError, Value};
 use store::messages::lost;
 use tokio::sync::{broadcast, mpsc};
 
-use crate::stream::{Entry, Stream};
+use crate::stream::{Entry, Stream, number};
 use crate::upstream::Shared;
 
 /// The entries that the stream keeps, about: a control plane that was away for longer has missed what came before.
@@ -98,12 +98,6 @@ async fn follow(
             *from = id;
         }
     }
-}
-
-/// The id of an entry as a number; ids are `milliseconds-number`.
-fn number(id: &str) -> (u64, u64) {
-    let (millis, number) = id.split_once('-').unwrap_or((id, "0"));
-    (millis.parse().unwrap_or(0), number.parse().unwrap_or(0))
 }
 
 /// A message with its length before it.

@@ -60,7 +60,7 @@ fn advice(error: &RedisError) -> &'static str {
         "; the user or the password of the store's URL is wrong"
     } else if has("NOPERM") {
         "; the user's access control list must allow the keys of the prefix and the commands evalsha, eval, script, hmget, hget, \
-         hscan, xread, xrevrange, ping and select"
+         hscan, xread, xrevrange, xtrim, ping and select"
     } else if has("READONLY") {
         "; it is a replica: name the primary, or its sentinels"
     } else if has("NOREPLICAS") {

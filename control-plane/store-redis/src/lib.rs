@@ -6,6 +6,7 @@
 
 mod answers;
 mod bus;
+mod events;
 mod explain;
 mod lead;
 mod link;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use store::replica::Upstream;
 use store::{SqliteStore, StoreError};
 
+pub use events::SharedEvents;
 pub use options::{DEFAULT_PREFIX, DEFAULT_TIMEOUT, Kind, RedisOptions, UrlError};
 
 /// Opens the store at a server, with a replica within `directory`, which is made where it does not exist. `serves`: it is that of a

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue as _, RedisError, Value};
+use store::StoreError;
 
+use crate::link::Link;
 use crate::upstream::{Keys, Shared};
 
 /// How long one command waits at the server, in milliseconds.
@@ -31,9 +33,14 @@ impl Stream {
     /// Opens a connection for the stream at a key; `None` where the store is gone.
     pub(crate) async fn open(shared: &Weak<Shared>, key: impl FnOnce(&Keys) -> &String) -> Option<Result<Stream, ()>> {
         let shared = shared.upgrade()?;
-        let timeout = shared.timeout + Duration::from_millis(BLOCK_MILLIS);
-        let connection = shared.link.connect().await.map_err(|_explained_by_other_calls| ());
-        Some(connection.map(|connection| Stream { connection, key: key(&shared.keys).clone(), timeout }))
+        let stream = Stream::connect(&shared.link, key(&shared.keys).clone(), shared.timeout).await;
+        Some(stream.map_err(|_explained_by_other_calls| ()))
+    }
+
+    /// Opens a connection for the stream at a key of a server whose answers may take as long as `timeout`.
+    pub(crate) async fn connect(link: &Link, key: String, timeout: Duration) -> Result<Stream, StoreError> {
+        let timeout = timeout + Duration::from_millis(BLOCK_MILLIS);
+        Ok(Stream { connection: link.connect().await?, key, timeout })
     }
 
     /// The id of the newest entry; that before all others where there is none.
@@ -59,6 +66,12 @@ impl Stream {
         let late = |_| RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut));
         tokio::time::timeout(self.timeout, command.query_async(&mut self.connection)).await.map_err(late)?
     }
+}
+
+/// The id of an entry as a number; ids are `milliseconds-number`.
+pub(crate) fn number(id: &str) -> (u64, u64) {
+    let (millis, number) = id.split_once('-').unwrap_or((id, "0"));
+    (millis.parse().unwrap_or(0), number.parse().unwrap_or(0))
 }
 
 fn entries(answer: Value) -> Vec<Entry> {

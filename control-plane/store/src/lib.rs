@@ -14,6 +14,7 @@ pub mod counts;
 mod elsewhere;
 mod entities;
 mod error;
+pub mod events;
 pub mod fabric;
 pub mod feeds;
 mod file;
@@ -29,6 +30,7 @@ mod places;
 pub mod replica;
 mod replica_files;
 mod replica_rows;
+pub mod rollups;
 mod room;
 mod schema;
 mod setback;
@@ -39,6 +41,7 @@ mod sqlite_fabric;
 mod sqlite_feeds;
 mod sqlite_history;
 mod sqlite_inventory;
+mod sqlite_rollups;
 mod writer;
 
 use tokio::sync::watch;
@@ -51,20 +54,22 @@ pub use backup::{Restored, backup, restore};
 pub use counts::CountStore;
 pub use elsewhere::{Elsewhere, Keys, Others};
 pub use error::StoreError;
+pub use events::EventStore;
 pub use fabric::FabricStore;
 pub use feeds::FeedStore;
 pub use history::{Author, AuthorKind, HistoryStore, Origin};
 pub use inventory::InventoryStore;
 pub use pending::Pending;
+pub use rollups::RollupStore;
 pub use setback::{Held, Setback, Setbacks};
 pub use sqlite::{SqliteOptions, SqliteStore};
 
 /// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
 /// What the decision fabric keeps is in [`FabricStore`], what alert rules keep in [`AlertStore`], what nodes count together in
 /// [`CountStore`], what is kept of threat feeds in [`FeedStore`], what entities were before in [`HistoryStore`], what is counted of
-/// APIs in [`InventoryStore`].
+/// APIs in [`InventoryStore`], and of events in [`RollupStore`]. Events themselves are in an [`EventStore`] beside it.
 pub trait Store:
-    AlertStore + CountStore + FabricStore + FeedStore + HistoryStore + InventoryStore + Send + Sync + 'static
+    AlertStore + CountStore + FabricStore + FeedStore + HistoryStore + InventoryStore + RollupStore + Send + Sync + 'static
 {
     /// All entities of all collections with the revision they were read at, in one consistent view.
     fn entities(&self) -> Pending<'_, EntityRows>;

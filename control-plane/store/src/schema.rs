@@ -132,6 +132,9 @@ const MIGRATIONS: &[&str] = &[
     INSERT INTO entity_version SELECT collection, id, revision, 0, 'unknown', '', '', 'unknown', '', 0, NULL, 0, 0, NULL
         FROM entity ORDER BY revision;
 ",
+    "
+    CREATE TABLE rollup (step INTEGER NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (step, at)) WITHOUT ROWID;
+",
 ];
 
 /// Puts what an empty store begins with into tables that have no rows.

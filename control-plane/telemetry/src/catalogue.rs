@@ -199,6 +199,17 @@ pub const CATALOGUE: &[Described] = &[
         &["zone"],
         "1 while a DNS blocklist is not asked, because it cannot be believed or does not answer. Of the first 64 zones of a process",
     ),
+    gauge(
+        "palisade_event_store_bytes",
+        &[],
+        "Size of the stored events with their indexes; in a shared store, compressed and without",
+    ),
+    gauge("palisade_event_store_events", &[], "Stored events"),
+    counter(
+        "palisade_event_store_gave_way_total",
+        &[],
+        "Times that half of the stored events were removed, because the store of everything else had no room",
+    ),
     counter(
         "palisade_events_dropped_total",
         &["exporter", "reason"],
@@ -283,6 +294,12 @@ pub const CATALOGUE: &[Described] = &[
         "Snapshots that filters reported, by outcome: taken, refused",
     ),
     gauge("palisade_link_streams", &[], "Open node links, one per worker of a gateway"),
+    counter(
+        "palisade_live_dropped_events_total",
+        &[],
+        "Events that were left out of streams of the console, because the client was slow",
+    ),
+    gauge("palisade_live_listeners", &[], "Open streams of events of the console"),
     counter("palisade_login_failures_total", &[], "Failed logins: wrong admin keys and wrong passwords of operators"),
     counter(
         "palisade_node_auth_failures_total",

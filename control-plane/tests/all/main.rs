@@ -29,6 +29,8 @@ mod console_challenges;
 mod console_cli;
 mod console_contracts;
 mod console_entities;
+mod console_events;
+mod console_live;
 mod console_operations;
 mod console_reputation;
 mod console_rules;

@@ -24,6 +24,7 @@ mod e2e_json;
 mod e2e_kit;
 mod e2e_learning_kill;
 mod e2e_limits;
+mod e2e_overview;
 mod e2e_parity;
 mod e2e_partition;
 mod e2e_policy;

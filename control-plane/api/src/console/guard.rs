@@ -75,6 +75,15 @@ impl Console {
         }
         Ok((Current { session, token }, operator))
     }
+
+    /// Whether a session still holds. This is no use of it.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub(super) async fn holds(&self, current: &Current) -> Result<bool, store::StoreError> {
+        let found = self.inner.store.session(current.token.sha256()).await?;
+        Ok(found.is_some_and(|(session, _)| session.holds(&self.inner.limits, self.now())))
+    }
 }
 
 fn unauthorized(what: &str) -> ApiError {

@@ -6,6 +6,7 @@ mod body;
 mod challenges;
 mod describe;
 mod entities;
+mod events;
 mod guard;
 mod login;
 mod operations;
@@ -18,6 +19,7 @@ mod turns;
 use crate::openapi::Routes;
 
 pub use entities::router as entities_router;
+pub use events::{StoredEvents, router as events_router};
 pub use guard::protect;
 pub use reports::admin_router as report_router;
 pub use security::router as security_router;

@@ -17,6 +17,7 @@ mod parts;
 mod run;
 pub(super) mod server;
 pub(super) mod stdout;
+pub(super) mod stored;
 pub(super) mod syslog;
 pub(super) mod webhook;
 

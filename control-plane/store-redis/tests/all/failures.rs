@@ -141,13 +141,14 @@ async fn a_server_that_is_gone_or_refuses_says_why() {
 async fn a_user_of_an_access_list_needs_the_keys_of_the_prefix_alone() {
     let Some(server) = RedisServer::start().await else { return };
     let commands = "+evalsha +eval +script|load +hmget +hget +hset +hdel +hincrby +hscan +hlen +get +set +del +exists +xadd \
-                    +xrange +xrevrange +xread +ping +select +client";
+                    +xrange +xrevrange +xread +xtrim +ping +select +client";
     let made = server.ask(&format!("ACL SETUSER palisade on >secret ~{{palisade}}:* resetchannels -@all {commands}"));
     assert!(!made.contains("-ERR"), "{made}");
     let made = server.ask("ACL SETUSER weak on >secret ~{other}:* -@all +hmget +client");
     assert!(!made.contains("-ERR"), "{made}");
     let url = |user: &str| format!("redis://{user}:secret@127.0.0.1:{}", server.port);
     let store = server.open_at(&url("palisade")).await.unwrap();
+    crate::events::work_as(&url("palisade"), server.folder.path()).await;
     assert_eq!(store.entity_put("c", "a", "1".into(), 0).await, Ok(1));
     assert_eq!(server.open_at(&url("palisade")).await.unwrap().entities().await.unwrap().rows.len(), 1);
     let error = server.open_at(&url("weak")).await.err().unwrap().to_string();

@@ -12,6 +12,7 @@
 
 mod conformance;
 mod cost;
+mod events;
 mod failures;
 mod kinds;
 mod migrate;

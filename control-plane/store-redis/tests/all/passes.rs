@@ -114,4 +114,6 @@ passes! {
     the_lists_of_a_feed_come_back(again),
     what_is_kept_of_feeds_is_bounded,
     the_inventory_comes_back(again),
+    rollups_add_up_and_come_back(again),
+    what_two_count_is_added(other),
 }

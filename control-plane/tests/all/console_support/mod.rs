@@ -8,19 +8,22 @@ use accounts::Scope;
 use accounts::{Operator, hash_password};
 use alerts::Alerts;
 use api::access::guard;
-use api::console::{self, Console};
+use api::console::{self, Console, StoredEvents};
 use api::names::NAMESPACE;
 use api::rest;
 use api::rest::report::{self, Reports};
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::Request;
-use events::Outbox;
+use events::{LiveEvents, Outbox};
 use fabric::{Bans, Fabric};
 use kit::Runtimes;
 use link::{LinkHub, NodePort};
 use outbound::Outbound;
 use serde_json::{Value, json};
+use store::EventStore;
+use store::events::{EventFile, EventLimits};
+use tokio::sync::watch;
 use xds::Hub;
 
 use crate::entities_support::{Answer, Api};
@@ -41,6 +44,10 @@ pub(crate) struct ConsoleApi {
     pub(crate) hub: Hub,
     /// What plugins have at work; no gatherer runs unless a test starts it.
     pub(crate) runtimes: Runtimes,
+    /// Stored events; those of the hub do not go there.
+    pub(crate) stored: Arc<dyn EventStore>,
+    /// Says that the control plane stops.
+    pub(crate) stop: watch::Sender<bool>,
     outbox: Outbox,
 }
 
@@ -78,7 +85,13 @@ impl ConsoleApi {
         let reports = guard(reports, api.state.access.clone(), Some(Scope::Report));
         let security = console::security_router(&console, fabric.clone(), hub.clone(), alerts);
         let entities = console::entities_router(&console, &api.state);
-        let routes = console::router(&console).merge(entities).merge(security).merge(reports);
+        let limits = EventLimits { age_millis: 7 * 86_400_000, bytes: 1 << 30, events: 1_000_000 };
+        let stored: Arc<dyn EventStore> = Arc::new(EventFile::new(api.folder(), limits));
+        let live = LiveEvents::new(api.state.events.clone(), None);
+        let (stop, stopping) = watch::channel(false);
+        let of_events = StoredEvents { stored: Some((Arc::clone(&stored), limits)), live, stopping };
+        let of_events = console::events_router(&console, of_events);
+        let routes = console::router(&console).merge(entities).merge(security).merge(reports).merge(of_events);
         api.router = rest::router_with(api.state.clone(), routes);
         let hash = hash_password(PASSWORD).unwrap();
         for name in ["alice", "bob"] {
@@ -86,7 +99,7 @@ impl ConsoleApi {
             assert!(api.state.store.operator_add(operator).await.unwrap());
         }
         let outbox = Outbox::new(Arc::clone(&api.state.store), api.state.events.clone());
-        ConsoleApi { api, clock, fabric, link, hub, runtimes, outbox }
+        ConsoleApi { api, clock, fabric, link, hub, runtimes, stored, stop, outbox }
     }
 
     /// A gateway that is linked, for as long as the value lives.

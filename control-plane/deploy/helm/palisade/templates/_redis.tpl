@@ -6,7 +6,7 @@ user palisade on #{{ .hash }} resetkeys resetchannels ~{ {{- .root.Values.store.
 {{ end }}
 
 {{- define "palisade.redisCommands" -}}
-+evalsha +eval +script|load +hmget +hget +hset +hdel +hincrby +hscan +hlen +get +set +del +exists +xadd +xrange +xrevrange +xread +ping +select +client +config|get
++evalsha +eval +script|load +hmget +hget +hset +hdel +hincrby +hscan +hlen +get +set +del +exists +xadd +xrange +xrevrange +xread +xtrim +ping +select +client +config|get
 {{- end }}
 
 {{- define "palisade.redisConfig" -}}

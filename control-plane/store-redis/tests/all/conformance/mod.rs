@@ -11,6 +11,7 @@ mod history;
 mod inventory;
 mod ledger;
 mod records;
+mod rollups;
 mod two;
 
 use store::Store;
@@ -26,6 +27,7 @@ pub(crate) use history::*;
 pub(crate) use inventory::*;
 pub(crate) use ledger::*;
 pub(crate) use records::*;
+pub(crate) use rollups::*;
 pub(crate) use two::*;
 
 /// A moment; nothing reads a clock.

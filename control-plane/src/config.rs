@@ -42,6 +42,9 @@ pub struct ServeConfig {
     /// and /metrics. By default all.
     #[arg(long, env = "PALISADE_ADMIN_HOST", value_name = "NAME", value_delimiter = ',', value_parser = admin_host)]
     pub admin_host: Vec<String>,
+    /// Require a second factor of every operator of the console: until they have added one, they have their own account only.
+    #[arg(long, env = "PALISADE_REQUIRE_SECOND_FACTOR")]
+    pub require_second_factor: bool,
 
     /// The address of xDS and the node link for gateways; port 0 takes a free one.
     #[arg(long, env = "PALISADE_XDS_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:18000")]

@@ -1,14 +1,22 @@
-//! Who has access to the control plane: admin keys with their scopes, and the operators of the console with their passwords
-//! and sessions. The store keeps them.
+//! Who has access to the control plane: admin keys with their scopes, and the operators of the console with their roles,
+//! passwords, second factors, login links and sessions. The store keeps them.
 
 mod admin_key;
 mod operator;
 mod password;
+mod role;
+mod second_factor;
 mod session;
+mod ticket;
 
 pub use admin_key::{AdminKey, IssuedKey, Refusal, Scope, ScopeError};
 pub use operator::{InvalidOperator, Operator, normal_name};
 pub use password::{
     Checked, HashFailed, MAX_PASSWORD_BYTES, MIN_PASSWORD_CHARS, Passwords, hash_password, password_problem,
 };
-pub use session::{Session, SessionLimits};
+pub use role::{Role, RoleError};
+pub use second_factor::{
+    CODE_FAILURES, CODE_PAUSE_MILLIS, Proof, RECOVERY_CODES, RecoveryCodes, SECRET_BYTES, SecondFactor, new_secret,
+};
+pub use session::{MAX_AGENT_CHARS, Session, SessionLimits, SessionOrigin, Via};
+pub use ticket::{CODE_TICKET_MILLIS, LOGIN_LINK_MILLIS, Ticket, TicketKind, TicketSecret, login_link};

@@ -2,24 +2,30 @@
 
 use std::fmt;
 
+use super::Role;
+
 /// The characters of a name, at most.
 const MAX_NAME: usize = 64;
 /// The characters of an address that mail can be sent to, at most (RFC 5321).
 const MAX_EMAIL: usize = 254;
 
-/// Somebody who may log in to the console.
+/// A person who may log in to the console.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Operator {
     /// The name to log in with: 1 to 64 of `a-z 0-9 . _ @ -`.
     pub name: String,
     /// Where to reach them; shown in what they did.
     pub email: String,
-    /// Their password, hashed with argon2id, as a PHC string.
+    /// What they may do.
+    pub role: Role,
+    /// Their password, hashed with argon2id, as a PHC string; empty if they have none and log in by a login link.
     pub password_hash: String,
     /// When they were added, in milliseconds since 1970.
     pub created_at_millis: u64,
-    /// When their password was last set, in milliseconds since 1970.
+    /// When their password was last set or removed, in milliseconds since 1970.
     pub changed_at_millis: u64,
+    /// Whether a login needs a code of their second factor. The store derives it and ignores it in what is written.
+    pub second_factor: bool,
 }
 
 /// Why a name or email address is refused for an operator.
@@ -32,11 +38,17 @@ pub enum InvalidOperator {
 }
 
 impl Operator {
-    /// An operator with this password hash, added at `now_millis`. The name is taken in lower case.
+    /// An operator with this password hash (empty: none), added at `now_millis`. The name is taken in lower case.
     ///
     /// # Errors
     /// What cannot be.
-    pub fn new(name: &str, email: &str, password_hash: String, now_millis: u64) -> Result<Operator, InvalidOperator> {
+    pub fn new(
+        name: &str,
+        email: &str,
+        role: Role,
+        password_hash: String,
+        now_millis: u64,
+    ) -> Result<Operator, InvalidOperator> {
         let name = normal_name(name).ok_or(InvalidOperator::Name)?;
         let parts = email.split_once('@').filter(|(user, host)| !user.is_empty() && !host.is_empty());
         let sane = email.len() <= MAX_EMAIL && email.bytes().all(|byte| byte.is_ascii_graphic());
@@ -46,10 +58,18 @@ impl Operator {
         Ok(Operator {
             name,
             email: email.to_owned(),
+            role,
             password_hash,
             created_at_millis: now_millis,
             changed_at_millis: now_millis,
+            second_factor: false,
         })
+    }
+
+    /// The hash that a password is checked against; `None` if there is no password.
+    #[must_use]
+    pub fn password(&self) -> Option<String> {
+        (!self.password_hash.is_empty()).then(|| self.password_hash.clone())
     }
 }
 
@@ -83,7 +103,8 @@ mod tests {
 
     #[test]
     fn names_and_addresses_are_checked() {
-        let add = |name, email| Operator::new(name, email, String::new(), 7).map(|operator| operator.name);
+        let add =
+            |name, email| Operator::new(name, email, Role::Viewer, String::new(), 7).map(|operator| operator.name);
         assert_eq!(add(" Alice", "alice@example.com"), Ok("alice".to_owned()));
         assert_eq!(add("a.b-c_d@e", "a@b"), Ok("a.b-c_d@e".to_owned()));
         let long = "a".repeat(65);

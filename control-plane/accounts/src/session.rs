@@ -1,5 +1,9 @@
 //! Sessions of operators: what is kept of them, and when they end.
 
+use std::net::IpAddr;
+
+use sha2::{Digest, Sha256};
+
 /// A session as it is kept: without its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
@@ -11,7 +15,34 @@ pub struct Session {
     pub created_at_millis: u64,
     /// When it was last used, in milliseconds since 1970; exact to [`SessionLimits::touch_millis`].
     pub seen_at_millis: u64,
+    /// How and from where it was begun.
+    pub origin: SessionOrigin,
 }
+
+/// How and from where a session was begun, for the one who looks through the list of sessions. Nothing depends on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionOrigin {
+    /// The address of the login's connection; unknown for sessions of older releases.
+    pub address: Option<IpAddr>,
+    /// What the client called itself (`user-agent`), at most [`MAX_AGENT_CHARS`] characters without control characters. The client
+    /// can put anything there.
+    pub agent: String,
+    /// What the login showed first.
+    pub via: Via,
+}
+
+/// What a login showed first; a second factor may have come after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// The password.
+    #[default]
+    Password,
+    /// A login link.
+    Link,
+}
+
+/// The characters of [`SessionOrigin::agent`], at most.
+pub const MAX_AGENT_CHARS: usize = 256;
 
 /// How long sessions live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +71,47 @@ impl Default for SessionLimits {
     }
 }
 
+// === impl SessionOrigin ===
+
+impl SessionOrigin {
+    /// The origin of a login from this address by a client that calls itself `agent`, which is cut and loses its control characters.
+    #[must_use]
+    pub fn new(address: Option<IpAddr>, agent: &str, via: Via) -> SessionOrigin {
+        let agent = agent.chars().filter(|char| !char.is_control()).take(MAX_AGENT_CHARS).collect();
+        SessionOrigin { address: address.map(|address| address.to_canonical()), agent, via }
+    }
+}
+
+// === impl Via ===
+
+impl Via {
+    /// The word for it in the API and in the store.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Via::Password => "password",
+            Via::Link => "link",
+        }
+    }
+
+    /// Reads [`Via::as_str`]; a word of a newer release is the default.
+    #[must_use]
+    pub fn from_store(word: &str) -> Via {
+        if word == Via::Link.as_str() { Via::Link } else { Via::Password }
+    }
+}
+
 // === impl Session ===
 
 impl Session {
+    /// The name of the session for those who list and revoke it, in hexadecimal. It follows from the digest of the token; neither the
+    /// token nor its digest follows from it.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let digest = Sha256::new_with_prefix(b"palisade session id\0").chain_update(self.token_sha256).finalize();
+        digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// When it ends if it is used all the time, in milliseconds since 1970.
     pub fn ends_at(&self, limits: &SessionLimits) -> u64 {
         self.created_at_millis.saturating_add(limits.absolute_millis)
@@ -68,11 +137,21 @@ mod tests {
             operator: String::new(),
             created_at_millis: 0,
             seen_at_millis: 40_000_000,
+            origin: SessionOrigin::default(),
         };
         assert!(session.holds(&limits, 41_799_999));
         assert!(!session.holds(&limits, 41_800_000), "idle");
-        let used = Session { seen_at_millis: 43_199_999, ..session };
+        let used = Session { seen_at_millis: 43_199_999, ..session.clone() };
         assert!(used.holds(&limits, 43_199_999));
         assert!(!used.holds(&limits, 43_200_000), "over, used or not");
+        assert_eq!((session.id().len(), session.id() == used.id()), (32, true));
+        assert_ne!(Session { token_sha256: [1; 32], ..session.clone() }.id(), session.id());
+    }
+
+    #[test]
+    fn what_a_client_calls_itself_is_bounded_and_has_no_control_characters() {
+        let origin = SessionOrigin::new("::ffff:192.0.2.1".parse().ok(), &"a\r\n\u{1b}b".repeat(1000), Via::Link);
+        assert_eq!((origin.agent.chars().count(), origin.agent.contains(char::is_control)), (MAX_AGENT_CHARS, false));
+        assert_eq!((origin.address, Via::from_store(origin.via.as_str())), ("192.0.2.1".parse().ok(), Via::Link));
     }
 }

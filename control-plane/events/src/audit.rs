@@ -20,22 +20,36 @@ pub enum AuditAction {
     LoginThrottled,
     /// An operator has logged out.
     Logout,
+    /// An operator asked for something that their role does not include.
+    RoleRefused,
     /// An admin key was refused: not known, wrong, expired, revoked, or without the scope that the call needs.
     KeyRefused,
     /// An address has had too many refused keys. Once for each minute of waiting, in which single refusals are not told.
     KeyThrottled,
-    /// An admin key was made with the command line.
+    /// An admin key was made.
     KeyCreate,
-    /// An admin key was revoked with the command line.
+    /// An admin key was revoked.
     KeyRevoke,
-    /// The end of an admin key was set with the command line.
+    /// The end of an admin key was set.
     KeyExpire,
-    /// An operator was added with the command line.
+    /// An admin key was made in the place of another one.
+    KeyRotate,
+    /// An operator was added.
     OperatorAdd,
-    /// An operator was removed with the command line.
+    /// An operator was removed.
     OperatorRemove,
-    /// An operator was given another password with the command line.
+    /// The password of an operator was set or removed.
     OperatorPassword,
+    /// An operator was given another role.
+    OperatorRole,
+    /// A login link of an operator was made.
+    OperatorLoginLink,
+    /// Sessions of an operator were ended by themselves or by an admin.
+    SessionRevoke,
+    /// The second factor of an operator was confirmed.
+    SecondFactorAdd,
+    /// The second factor of an operator was removed.
+    SecondFactorRemove,
     /// An entity was created.
     Create,
     /// An entity was replaced or patched.
@@ -104,14 +118,21 @@ impl AuditAction {
             Self::LoginRefused => "login-refused",
             Self::LoginThrottled => "login-throttled",
             Self::Logout => "logout",
+            Self::RoleRefused => "role-refused",
             Self::KeyRefused => "key-refused",
             Self::KeyThrottled => "key-throttled",
             Self::KeyCreate => "key-create",
             Self::KeyRevoke => "key-revoke",
             Self::KeyExpire => "key-expire",
+            Self::KeyRotate => "key-rotate",
             Self::OperatorAdd => "operator-add",
             Self::OperatorRemove => "operator-remove",
             Self::OperatorPassword => "operator-password",
+            Self::OperatorRole => "operator-role",
+            Self::OperatorLoginLink => "operator-login-link",
+            Self::SessionRevoke => "session-revoke",
+            Self::SecondFactorAdd => "second-factor-add",
+            Self::SecondFactorRemove => "second-factor-remove",
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",

@@ -106,8 +106,15 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let clock = Arc::new(clock::now_millis);
     let plain = listening.admin.is_none().then_some(rest_address);
     let runtimes = parts.runtimes.clone();
-    let console =
-        Console::new(Arc::clone(&parts.store), parts.entities.clone(), events.clone(), plain, clock.clone(), runtimes);
+    let console = Console::new(
+        Arc::clone(&parts.store),
+        parts.entities.clone(),
+        events.clone(),
+        plain,
+        clock.clone(),
+        runtimes,
+        config.require_second_factor,
+    );
     let announcer = gateway_side.link.announcer().clone();
     let fabric = Fabric::new(Arc::clone(&store), parts.entities.clone(), events.clone(), announcer, clock);
     let link = gateway_side.link.clone();

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{AccessChange, Kept, operators, scopes_from_text, scopes_to_text};
-use accounts::AdminKey;
+use super::{AccessChange, Kept, operators, scopes_from_text, scopes_to_text, sqlite_sign_in};
+use accounts::{AdminKey, Role};
 
 /// The columns of [`admin_key`].
 pub(super) const SELECT_KEY: &str =
@@ -19,9 +19,35 @@ pub(super) fn change(db: &Connection, change: &AccessChange, event: &str) -> rus
             db.execute(update, params![id, at_millis])? > 0
         }
         AccessChange::OperatorAdd(operator) => operators::add(db, operator)?,
-        AccessChange::OperatorRemove { name } => operators::remove(db, name)?,
+        AccessChange::OperatorRemove { name, keep_admin } => {
+            (!keep_admin || operators::is_spare(db, name)?) && operators::remove(db, name)?
+        }
         AccessChange::OperatorPassword { name, hash, at_millis } => {
             operators::set_password(db, name, hash, *at_millis)?
+        }
+        AccessChange::OperatorRole { name, role, keep_admin } => {
+            (!keep_admin || *role == Role::Admin || operators::is_spare(db, name)?)
+                && operators::set_role(db, name, *role)?
+        }
+        AccessChange::LoginLink(ticket) => sqlite_sign_in::put_ticket(db, ticket)?,
+        AccessChange::SecondFactorConfirm { name, step, at_millis, recovery_codes, keep_session } => {
+            sqlite_sign_in::confirm(db, name, (*step, *at_millis), recovery_codes, keep_session)?
+        }
+        AccessChange::SecondFactorRemove { name, end_sessions } => {
+            let removed = sqlite_sign_in::remove_factor(db, name)?;
+            if removed && *end_sessions {
+                operators::end_sessions(db, name, None)?;
+            }
+            removed
+        }
+        AccessChange::KeyRotate { id, until_millis, now_millis, key } => {
+            let update = "UPDATE admin_key SET expires_at = min(coalesce(expires_at, ?2), ?2)
+                WHERE id = ?1 AND revoked_at IS NULL AND coalesce(expires_at, ?2 + ?3) > ?3";
+            let rotated = db.execute(update, params![id, until_millis, now_millis])? > 0;
+            if rotated {
+                put(db, key)?;
+            }
+            rotated
         }
     };
     if changed {

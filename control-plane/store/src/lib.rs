@@ -34,6 +34,7 @@ pub mod rollups;
 mod room;
 mod schema;
 mod setback;
+pub mod sign_in;
 mod sqlite;
 mod sqlite_alerts;
 mod sqlite_counts;
@@ -42,12 +43,13 @@ mod sqlite_feeds;
 mod sqlite_history;
 mod sqlite_inventory;
 mod sqlite_rollups;
+mod sqlite_sign_in;
 mod writer;
 
 use tokio::sync::watch;
 
 use accounts::{AdminKey, Scope};
-use accounts::{Operator, Session};
+use accounts::{Operator, Role, Session, Ticket};
 
 pub use alerts::AlertStore;
 pub use backup::{Restored, backup, restore};
@@ -62,14 +64,26 @@ pub use inventory::InventoryStore;
 pub use pending::Pending;
 pub use rollups::RollupStore;
 pub use setback::{Held, Setback, Setbacks};
+pub use sign_in::SignInStore;
 pub use sqlite::{SqliteOptions, SqliteStore};
 
 /// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
 /// What the decision fabric keeps is in [`FabricStore`], what alert rules keep in [`AlertStore`], what nodes count together in
 /// [`CountStore`], what is kept of threat feeds in [`FeedStore`], what entities were before in [`HistoryStore`], what is counted of
-/// APIs in [`InventoryStore`], and of events in [`RollupStore`]. Events themselves are in an [`EventStore`] beside it.
+/// APIs in [`InventoryStore`], of events in [`RollupStore`], and what logins of operators need in [`SignInStore`]. Events themselves are in
+/// an [`EventStore`] beside it.
 pub trait Store:
-    AlertStore + CountStore + FabricStore + FeedStore + HistoryStore + InventoryStore + RollupStore + Send + Sync + 'static
+    AlertStore
+    + CountStore
+    + FabricStore
+    + FeedStore
+    + HistoryStore
+    + InventoryStore
+    + RollupStore
+    + SignInStore
+    + Send
+    + Sync
+    + 'static
 {
     /// All entities of all collections with the revision they were read at, in one consistent view.
     fn entities(&self) -> Pending<'_, EntityRows>;
@@ -140,16 +154,16 @@ pub trait Store:
     /// All operators, by name.
     fn operators(&self) -> Pending<'_, Vec<Operator>>;
 
-    /// Removes an operator and ends their sessions; false when there is none of this name.
+    /// Removes an operator with their second factor, login links and sessions; false when there is none of this name.
     fn operator_remove(&self, name: &str) -> Pending<'_, bool>;
 
-    /// Gives an operator another password hash at `now_millis` and ends their sessions; false when there is none of
-    /// this name.
+    /// Gives an operator another password hash at `now_millis` and ends their login links and sessions; false when there is none of
+    /// this name. An empty hash is no password.
     fn operator_set_password(&self, name: &str, hash: &str, now_millis: u64) -> Pending<'_, bool>;
 
-    /// Begins a session; false when the operator is gone, or has another password than `password_hash` by now. Of an
-    /// operator's sessions the `limit` last used ones are kept.
-    fn session_begin(&self, session: Session, password_hash: &str, limit: u32) -> Pending<'_, bool>;
+    /// Begins a session; false when the operator is gone, has another password than `password_hash` by now, or has a second factor by
+    /// now and no code was checked (`with_code`). Of an operator's sessions the `limit` last used ones are kept.
+    fn session_begin(&self, session: Session, password_hash: &str, with_code: bool, limit: u32) -> Pending<'_, bool>;
 
     /// The session with the token of this SHA-256, and whose it is.
     fn session(&self, token_sha256: [u8; 32]) -> Pending<'_, Option<(Session, Operator)>>;
@@ -256,7 +270,7 @@ pub struct EntityRow {
     pub body: String,
 }
 
-/// A change of who has access, as a command makes it.
+/// A change of who has access, as a command or an admin makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessChange {
     /// As [`Store::admin_key_put`].
@@ -281,15 +295,61 @@ pub enum AccessChange {
     OperatorRemove {
         /// The operator's name.
         name: String,
+        /// The last admin is not removed.
+        keep_admin: bool,
     },
     /// As [`Store::operator_set_password`].
     OperatorPassword {
         /// The operator's name.
         name: String,
-        /// The new password, hashed.
+        /// The new password, hashed; empty for none.
         hash: String,
         /// When, in milliseconds since 1970.
         at_millis: u64,
+    },
+    /// Gives an operator another role and ends their login links and sessions; nothing if the role is the same.
+    OperatorRole {
+        /// The operator's name.
+        name: String,
+        /// The new role.
+        role: Role,
+        /// The last admin keeps the role.
+        keep_admin: bool,
+    },
+    /// Keeps a login link; earlier ones of the same operator end.
+    LoginLink(Ticket),
+    /// Confirms the second factor of an operator: logins need it from now on. Nothing if it is confirmed already. Ends the operator's
+    /// login links and other sessions.
+    SecondFactorConfirm {
+        /// The operator's name.
+        name: String,
+        /// The step of the code that has confirmed it.
+        step: u64,
+        /// When, in milliseconds since 1970.
+        at_millis: u64,
+        /// The digests of its recovery codes.
+        recovery_codes: Vec<[u8; 32]>,
+        /// The session that goes on.
+        keep_session: [u8; 32],
+    },
+    /// Removes the second factor of an operator, confirmed or not.
+    SecondFactorRemove {
+        /// The operator's name.
+        name: String,
+        /// Whether the operator's login links and sessions end.
+        end_sessions: bool,
+    },
+    /// Adds a key in the place of another one, which ends at `until_millis` unless it ends before. Nothing if the other one is revoked or
+    /// has ended at `now_millis`.
+    KeyRotate {
+        /// The id of the other one.
+        id: String,
+        /// Its end, in milliseconds since 1970.
+        until_millis: u64,
+        /// Now, in milliseconds since 1970.
+        now_millis: u64,
+        /// The new one.
+        key: AdminKey,
     },
 }
 

@@ -135,6 +135,25 @@ const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE rollup (step INTEGER NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (step, at)) WITHOUT ROWID;
 ",
+    // Operators that are there already may do everything, as before there were roles.
+    "
+    ALTER TABLE operator ADD COLUMN role TEXT NOT NULL DEFAULT 'admin';
+    ALTER TABLE console_session ADD COLUMN address TEXT NOT NULL DEFAULT '';
+    ALTER TABLE console_session ADD COLUMN agent TEXT NOT NULL DEFAULT '';
+    ALTER TABLE console_session ADD COLUMN via TEXT NOT NULL DEFAULT 'password';
+    CREATE TABLE login_ticket (
+        sha256 BLOB PRIMARY KEY NOT NULL, operator TEXT NOT NULL, kind TEXT NOT NULL, until_millis INTEGER NOT NULL,
+        failures INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX login_ticket_operator ON login_ticket (operator, kind, until_millis);
+    CREATE TABLE second_factor (
+        operator TEXT PRIMARY KEY NOT NULL, secret BLOB NOT NULL, confirmed_at INTEGER, last_step INTEGER NOT NULL,
+        failures INTEGER NOT NULL, failed_at INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE recovery_code (
+        operator TEXT NOT NULL, sha256 BLOB NOT NULL, PRIMARY KEY (operator, sha256)
+    ) WITHOUT ROWID;
+",
 ];
 
 /// Puts what an empty store begins with into tables that have no rows.

@@ -347,9 +347,9 @@ impl Store for SqliteStore {
         Box::pin(self.write(move |db| operators::set_password(db, &name, &hash, now_millis)))
     }
 
-    fn session_begin(&self, session: Session, password_hash: &str, limit: u32) -> Pending<'_, bool> {
+    fn session_begin(&self, session: Session, password_hash: &str, with_code: bool, limit: u32) -> Pending<'_, bool> {
         let hash = password_hash.to_owned();
-        Box::pin(self.write(move |db| operators::begin(db, &session, &hash, limit)))
+        Box::pin(self.write(move |db| operators::begin(db, &session, &hash, with_code, limit)))
     }
 
     fn session(&self, token_sha256: [u8; 32]) -> Pending<'_, Option<(Session, Operator)>> {

@@ -87,3 +87,44 @@ fn operators_and_their_sessions_outlive_a_kill() {
     }
     assert!(log.contains("an operator has logged in"), "{log}");
 }
+
+#[test]
+fn a_login_link_of_the_command_line_logs_in_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let path = data.to_str().unwrap();
+    let mut server = Server::start(&data);
+    let operator = |arguments: &[&str]| {
+        let done = run(&[&["operator"], arguments, &["--data", path]].concat());
+        (done.status.success(), text(&done.stdout), text(&done.stderr))
+    };
+    let add = ["add", "bob", "--email", "bob@example.com", "--role", "analyst", "--no-password"];
+    assert_eq!(operator(&add).1, "added bob\n");
+    assert!(operator(&["list"]).1.contains("no password"));
+    let odd = operator(&["add", "eve", "--email", "eve@example.com", "--role", "root"]);
+    assert!(odd.2.contains("`root` is not a role: use viewer, analyst or admin"), "{}", odd.2);
+    assert!(operator(&["login-link", "eve"]).2.contains("there is no operator `eve`"));
+    let base = format!("http://{}/", server.rest);
+    let (made, url, _) = operator(&["login-link", "bob", "--base", &base]);
+    let token = url.trim().strip_prefix(&format!("http://{}/console/#login=", server.rest)).unwrap().to_owned();
+    assert!(made && token.len() == 43, "{url}");
+    let redeem = || {
+        let body = format!(r#"{{"token": "{token}"}}"#);
+        let (status, head, body) =
+            exchange(&server.rest, &[], "POST", &format!("{NS}/session/_redeem"), &body).unwrap();
+        let cookie = head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap_or_default();
+        (status, cookie.split(';').next().unwrap().to_owned(), serde_json::from_str::<Value>(&body).unwrap())
+    };
+    let (status, cookie, answer) = redeem();
+    assert_eq!((status, &answer["operator"]["role"], me(&server, &cookie)), (200, &"analyst".into(), 200), "{answer}");
+    assert_eq!(redeem().0, 401);
+    assert_eq!(operator(&["role", "bob", "viewer"]).1, "bob is viewer; their sessions have ended\n");
+    assert_eq!(me(&server, &cookie), 401);
+    assert_eq!(operator(&["role", "bob", "viewer"]).1, "bob is viewer already\n");
+    assert!(operator(&["reset-second-factor", "bob"]).2.contains("bob has no second factor"));
+    server.signal("TERM");
+    assert!(server.child.wait().unwrap().success());
+    for file in [&server.log, &server.events] {
+        assert!(!fs::read_to_string(file).unwrap().contains(&token), "{}", file.display());
+    }
+}

@@ -16,7 +16,10 @@ async fn an_operator_logs_in_and_out() {
     let answer = console.try_login(1, " Alice", PASSWORD).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     assert_eq!(answer.body["done"], true);
-    assert_eq!(answer.body["operator"], json!({"name": "alice", "email": "alice@example.com"}));
+    let operator = json!({
+        "name": "alice", "email": "alice@example.com", "role": "admin", "has_password": true, "second_factor": false,
+    });
+    assert_eq!(answer.body["operator"], operator);
     assert_eq!(answer.body["expires_at"], clock::rfc3339(BEGINNING + 12 * 60 * MINUTE));
     assert_eq!(answer.header("cache-control"), "no-store");
     let cookie = answer.header("set-cookie");

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use accounts::Role;
 use store::{Author, FabricStore as _, HistoryStore as _, SqliteOptions, SqliteStore, Store, StoreError};
 
 fn open(folder: &Path) -> Result<SqliteStore, StoreError> {
@@ -184,7 +185,12 @@ async fn files_of_every_version_come_up_to_date() {
         assert_eq!(store.document("notes").await.unwrap(), Some(b"note".to_vec()), "version {old}");
         let key = store.admin_key("key_1").await.unwrap().unwrap();
         assert_eq!((key.name.as_str(), key.scopes.len()), ("first key", 3), "version {old}");
-        assert_eq!(store.operators().await.unwrap().len(), usize::from(old > 1), "version {old}");
+        let operators = store.operators().await.unwrap();
+        assert_eq!(operators.len(), usize::from(old > 1), "version {old}");
+        assert!(
+            operators.iter().all(|operator| operator.role == Role::Admin),
+            "version {old}: as before there were roles"
+        );
         // What was there is the first version, without an author, and its document is kept once it changes.
         let versions = store.versions("waf-rulesets", "base", 0, 9).await.unwrap();
         assert_eq!((versions.total, versions.versions[0].number), (1, 7), "version {old}");

@@ -7,8 +7,9 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 
 use super::Caller;
+use crate::console::roles;
 use crate::error::ApiError;
-use accounts::Operator;
+use accounts::{Operator, Role};
 use events::{Audit, AuditAction};
 
 /// Who makes a change, as its audit event names them. Handlers take it from a request that has passed
@@ -28,6 +29,14 @@ impl Author {
         match self {
             Author::Key(caller) => audit.admin_key(&caller.key_id, &caller.key_name).from(caller.source),
             Author::Operator(operator, source) => audit.operator(&operator.name, &operator.email).from(*source),
+        }
+    }
+
+    /// An error if this is an operator without the role. What a key may do was decided by its scopes.
+    pub(crate) fn demand(&self, role: Role) -> Result<(), ApiError> {
+        match self {
+            Author::Key(_) => Ok(()),
+            Author::Operator(operator, _) => roles::demand(operator, role),
         }
     }
 

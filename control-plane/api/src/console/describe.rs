@@ -1,16 +1,18 @@
 //! What the endpoints of the console are for, for the document of the API. See [`crate::openapi`] for how to add one.
-#![allow(clippy::indexing_slicing, reason = "fields of JSON objects that are made here")]
 
 use axum::http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
+use super::roles;
 use crate::names::NAMESPACE;
 use crate::openapi::{Group, JSON, Operation, Security, reference};
+use accounts::Role;
 
 /// The endpoints of sessions.
-fn sessions() -> Group {
+pub(super) fn sessions() -> Group {
     let about = "Operators log in to the console. The session is in a cookie; requests that change something also carry its \
-                 CSRF token in `x-csrf-token`.";
+                 CSRF token in `x-csrf-token`. `x-palisade-role` of an operation is the least role that may call it: `viewer`, \
+                 `analyst` or `admin`.";
     Group { name: "console: sessions".to_owned(), about: about.to_owned() }
 }
 
@@ -18,20 +20,31 @@ pub(super) fn login() -> Operation {
     operation(Method::POST, "/session/_login", "login", sessions(), "Log in")
         .takes("An operator's name and password.", [(JSON, reference("Login"))])
         .example(json!({ "name": "alice", "password": "correct horse battery" }))
-        .answers(StatusCode::OK, "The session.", session(true))
-        .with_header(StatusCode::OK, &header::SET_COOKIE, true)
-        .reads_a_body()
+        .answers(StatusCode::OK, "The session, or the ticket of the second step.", first_step())
         .fails(StatusCode::UNAUTHORIZED, "unauthorized", "the name is not known or the password is wrong.")
-        .fails(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too_many_failures",
-            "too many failed logins from this address or for this name.",
-        )
-        .with_header(StatusCode::TOO_MANY_REQUESTS, &header::RETRY_AFTER, true)
         .fails(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many logins at the same time.")
-        .fails(StatusCode::INTERNAL_SERVER_ERROR, "no_randomness", "the operating system gives no random bytes.")
-        .may_fail()
-        .not_stored()
+        .logs_in(false)
+}
+
+pub(super) fn redeem() -> Operation {
+    operation(Method::POST, "/session/_redeem", "redeem", sessions(), "Log in by a login link")
+        .describe("A link works once, within ten minutes.")
+        .takes("The token of the link.", [(JSON, reference("Redeem"))])
+        .example(json!({ "token": "k4Yc3vQm0l0yXq1b0n9d6Jw5pT8sRz2uEo7hGf4iA1c" }))
+        .answers(StatusCode::OK, "The session, or the ticket of the second step.", first_step())
+        .fails(StatusCode::UNAUTHORIZED, "unauthorized", "the link is not known, was used, or has expired.")
+        .logs_in(false)
+}
+
+pub(super) fn login_code() -> Operation {
+    operation(Method::POST, "/session/_login_code", "loginCode", sessions(), "Log in: the second step")
+        .describe("For operators with a second factor. A ticket ends after five minutes or five wrong codes.")
+        .takes("The ticket and a code.", [(JSON, reference("LoginCode"))])
+        .example(json!({ "ticket": "k4Yc3vQm0l0yXq1b0n9d6Jw5pT8sRz2uEo7hGf4iA1c", "code": "123456" }))
+        .answers(StatusCode::OK, "The session.", session(true))
+        .fails(StatusCode::UNAUTHORIZED, "unauthorized", "the code is wrong or was used before.")
+        .fails(StatusCode::UNAUTHORIZED, "ticket_ended", "the ticket is not known or has ended.")
+        .logs_in(true)
 }
 
 pub(super) fn me() -> Operation {
@@ -43,9 +56,8 @@ pub(super) fn me() -> Operation {
 }
 
 pub(super) fn logout() -> Operation {
-    let done = json!({ "type": "object", "required": ["done"], "properties": { "done": { "const": true } } });
-    operation(Method::POST, "/session/_logout", "logout", sessions(), "Log out")
-        .answers(StatusCode::OK, "The session was ended.", done)
+    post("/session/_logout", "logout", sessions(), "Log out")
+        .answers(StatusCode::OK, "The session was ended.", done(json!({})))
         .with_header(StatusCode::OK, &header::SET_COOKIE, true)
 }
 
@@ -56,7 +68,15 @@ pub(super) fn protected(operation: Operation) -> Operation {
         true => operation,
         false => operation.fails(StatusCode::FORBIDDEN, "csrf", "the header `x-csrf-token` is missing or wrong."),
     };
-    operation
+    let operation = match roles::is_own_account(operation.path()) {
+        true => operation,
+        false => operation.fails(
+            StatusCode::FORBIDDEN,
+            "second_factor_required",
+            "a second factor is required and the operator has none.",
+        ),
+    };
+    roles::describe(operation)
         .demands(Security::Session { csrf: !reads })
         .fails(StatusCode::UNAUTHORIZED, "unauthorized", "there is no session, or it has ended.")
         .with_header(StatusCode::UNAUTHORIZED, &header::WWW_AUTHENTICATE, true)
@@ -68,14 +88,65 @@ pub(super) fn operation(method: Method, below: &str, id: &str, group: Group, sum
     Operation::new(method, format!("{NAMESPACE}{below}"), format!("console.{id}"), group, summary)
 }
 
+/// [`operation`] of a POST.
+pub(super) fn post(below: &str, id: &str, group: Group, summary: &str) -> Operation {
+    operation(Method::POST, below, id, group, summary)
+}
+
+/// An object with these properties, all of which are there.
+pub(super) fn object(properties: Value) -> Value {
+    let required: Vec<&String> = properties.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
+    json!({ "type": "object", "required": required, "properties": properties })
+}
+
+/// [`object`] with `done: true` in front.
+pub(super) fn done(properties: Value) -> Value {
+    let mut all = json!({ "done": { "const": true } });
+    if let (Some(all), Value::Object(properties)) = (all.as_object_mut(), properties) {
+        all.extend(properties);
+    }
+    object(all)
+}
+
 /// What several operations have.
 pub(super) trait Common {
+    /// A way to log in; `always`: every answer of 200 sets the cookie.
+    fn logs_in(self, always: bool) -> Self;
+    fn asks_for_the_password(self) -> Self;
+    fn asks_for_a_code(self) -> Self;
     fn reads_a_body(self) -> Self;
     fn may_fail(self) -> Self;
     fn not_stored(self) -> Self;
 }
 
 impl Common for Operation {
+    fn logs_in(self, always: bool) -> Operation {
+        self.with_header(StatusCode::OK, &header::SET_COOKIE, always)
+            .reads_a_body()
+            .fails(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_failures",
+                "too many failed logins from this address or for this name.",
+            )
+            .with_header(StatusCode::TOO_MANY_REQUESTS, &header::RETRY_AFTER, true)
+            .fails(StatusCode::INTERNAL_SERVER_ERROR, "no_randomness", "the operating system gives no random bytes.")
+            .may_fail()
+            .not_stored()
+    }
+
+    fn asks_for_the_password(self) -> Operation {
+        self.fails(StatusCode::FORBIDDEN, "wrong_password", "the current password is missing or wrong.")
+            .fails(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", "too many wrong passwords or codes.")
+            .with_header(StatusCode::TOO_MANY_REQUESTS, &header::RETRY_AFTER, true)
+            .fails(StatusCode::SERVICE_UNAVAILABLE, "busy", "too many logins at the same time.")
+    }
+
+    fn asks_for_a_code(self) -> Operation {
+        self.fails(StatusCode::FORBIDDEN, "wrong_code", "the code is wrong or was used before.")
+            .fails(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", "too many wrong passwords or codes.")
+            .with_header(StatusCode::TOO_MANY_REQUESTS, &header::RETRY_AFTER, true)
+    }
+
     fn reads_a_body(self) -> Operation {
         self.fails(StatusCode::BAD_REQUEST, "invalid_json", "the body is not JSON.")
             .fails(StatusCode::BAD_REQUEST, "invalid_body", "the body does not fit the endpoint.")
@@ -96,26 +167,37 @@ impl Common for Operation {
     }
 }
 
+/// A role.
+pub(super) fn role() -> Value {
+    json!({ "enum": Role::ALL.map(Role::as_str) })
+}
+
+/// What the first step of a login answers.
+fn first_step() -> Value {
+    let ticket = object(json!({
+        "done": { "const": false }, "second_factor": { "const": true },
+        "ticket": { "type": "string", "description": "For `session/_login_code`." },
+        "expires_at": { "type": "string", "format": "date-time" },
+    }));
+    json!({ "anyOf": [session(true), ticket] })
+}
+
 /// What login and `_me` answer.
-fn session(login: bool) -> Value {
-    let mut schema = json!({
-        "type": "object",
-        "required": ["operator", "csrf_token", "created_at", "expires_at", "idle_seconds"],
-        "properties": {
-            "operator": {
-                "type": "object",
-                "required": ["name", "email"],
-                "properties": { "name": { "type": "string" }, "email": { "type": "string" } },
-            },
-            "csrf_token": { "type": "string", "description": "For the header `x-csrf-token`." },
-            "created_at": { "type": "string", "format": "date-time" },
-            "expires_at": { "type": "string", "format": "date-time", "description": "The time at which it ends in any case." },
-            "idle_seconds": { "type": "integer", "description": "Seconds without a request after which it ends." },
+pub(super) fn session(login: bool) -> Value {
+    let operator = object(json!({
+        "name": { "type": "string" }, "email": { "type": "string" }, "role": role(),
+        "has_password": { "type": "boolean", "description": "False if the operator logs in by login links." },
+        "second_factor": { "type": "boolean", "description": "A login needs a code as well." },
+    }));
+    let fields = json!({
+        "operator": operator,
+        "second_factor_required": {
+            "type": "boolean", "description": "The operator has to add a second factor before anything else.",
         },
+        "csrf_token": { "type": "string", "description": "For the header `x-csrf-token`." },
+        "created_at": { "type": "string", "format": "date-time" },
+        "expires_at": { "type": "string", "format": "date-time", "description": "The time at which it ends in any case." },
+        "idle_seconds": { "type": "integer", "description": "Seconds without a request after which it ends." },
     });
-    if login {
-        schema["properties"]["done"] = json!({ "const": true });
-        schema["required"] = json!(["done", "operator", "csrf_token", "created_at", "expires_at", "idle_seconds"]);
-    }
-    schema
+    if login { done(fields) } else { object(fields) }
 }

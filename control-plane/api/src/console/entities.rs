@@ -6,8 +6,8 @@ use super::state::Console;
 use crate::openapi::Routes;
 use crate::rest::{self, AppState};
 
-/// The endpoints of this module, for those with a session of `console`. Every operator may read and change all entities:
-/// operators have no roles.
+/// The endpoints of this module, for those with a session of `console`: every operator may read, admins may write, and analysts may have a
+/// batch of changes checked.
 pub fn router(console: &Console, state: &AppState) -> Routes {
     protect(rest::for_sessions(state), console.clone())
 }

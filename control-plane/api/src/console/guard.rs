@@ -1,17 +1,20 @@
 //! The check of sessions in front of a router.
 
-use axum::extract::Request;
+use std::net::SocketAddr;
+
+use axum::extract::{ConnectInfo, MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 
-use super::describe;
 use super::session::Token;
 use super::state::Console;
+use super::{describe, roles};
 use crate::error::ApiError;
 use crate::names::{CSRF_HEADER, NAMESPACE};
 use crate::openapi::Routes;
 use accounts::{Operator, Session};
+use events::{Audit, AuditAction};
 
 /// The session that a request came with; an extension of requests that have passed [`protect`], as [`Operator`] is.
 #[derive(Clone, Debug)]
@@ -20,8 +23,8 @@ pub(super) struct Current {
     pub(super) token: Token,
 }
 
-/// Lets only requests with a session through to `routes`, and of those that are no GET or HEAD only those with the
-/// session's token against forged requests. The handlers find the [`Operator`] among the extensions. Answers are marked
+/// Lets only requests with a session through to `routes`, of those that are no GET or HEAD only those with the session's token
+/// against forged requests, and of all of them those that the operator's role includes (see `roles`). The handlers find the [`Operator`] among the extensions. Answers are marked
 /// as not to be stored. The descriptions of the routes say all that from here on.
 pub fn protect<S: Clone + Send + Sync + 'static>(routes: Routes<S>, console: Console) -> Routes<S> {
     let layer = middleware::from_fn(move |request: Request, next: Next| {
@@ -44,6 +47,9 @@ async fn check(console: Console, mut request: Request, next: Next) -> Response {
         );
         return ApiError::new(StatusCode::FORBIDDEN, "csrf", message).into_response();
     }
+    if let Err(error) = console.admit(&operator, &request) {
+        return error.into_response();
+    }
     request.extensions_mut().insert(current);
     request.extensions_mut().insert(operator.clone());
     let mut response = next.run(request).await;
@@ -53,6 +59,25 @@ async fn check(console: Console, mut request: Request, next: Next) -> Response {
 }
 
 impl Console {
+    /// An error if the operator's role does not include what a request asks for.
+    fn admit(&self, operator: &Operator, request: &Request) -> Result<(), ApiError> {
+        let pattern = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        if self.lacks_second_factor(operator) && !roles::is_own_account(pattern) {
+            metrics::counter!("palisade_console_refusals_total", "reason" => "second_factor").increment(1);
+            let message = format!(
+                "a second factor is required and this operator has none; {NAMESPACE}/session/_second_factor_enrol adds one"
+            );
+            return Err(ApiError::new(StatusCode::FORBIDDEN, "second_factor_required", message));
+        }
+        let needed = roles::needed(request.method(), pattern);
+        roles::demand(operator, needed).inspect_err(|_| {
+            let source = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+            let detail = format!("{} {pattern}: needs `{needed}`, has `{}`", request.method(), operator.role);
+            let audit = Audit::new(AuditAction::RoleRefused).operator(&operator.name, &operator.email).from(source);
+            self.inner.events.audit(audit.detail(detail));
+        })
+    }
+
     /// The session that these headers carry.
     async fn current(&self, headers: &HeaderMap) -> Result<(Current, Operator), ApiError> {
         let Some(token) = Token::of_request(headers) else {

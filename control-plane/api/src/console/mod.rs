@@ -2,19 +2,26 @@
 //!
 //! `docs/console.md` is the reference for those who call it.
 
+mod account;
 mod body;
 mod challenges;
 mod describe;
+mod enter;
 mod entities;
 mod events;
 mod guard;
+mod keys;
 mod login;
 mod operations;
+mod operators;
 mod reports;
+pub(crate) mod roles;
+mod second_factor;
 mod security;
 mod session;
 mod state;
 mod turns;
+mod who;
 
 use crate::openapi::Routes;
 
@@ -29,6 +36,10 @@ pub use state::{Clock, Console};
 pub fn router(console: &Console) -> Routes {
     let guarded = Routes::new()
         .merge(login::guarded())
+        .merge(account::router())
+        .merge(second_factor::router())
+        .merge(operators::router())
+        .merge(keys::router())
         .merge(operations::router())
         .merge(reports::router())
         .merge(challenges::router());

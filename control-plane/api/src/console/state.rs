@@ -37,6 +37,8 @@ pub(super) struct Inner {
     pub(super) addresses: Throttle,
     pub(super) names: Throttle<[u8; 32]>,
     pub(super) passwords: Passwords,
+    /// Whether every operator needs a second factor.
+    pub(super) requires_second_factor: bool,
     /// What plugins keep from one call of their operations to the next.
     pub(super) tools: Tools,
     /// What plugins have at work in this control plane.
@@ -46,7 +48,8 @@ pub(super) struct Inner {
 impl Console {
     /// A console on this store, which tells `events` who logs in and out. `plain` is where the admin API listens for
     /// plain HTTP, `None` where it speaks TLS itself: then the session cookie is for TLS alone in any case. `runtimes` are those that the
-    /// gatherers of plugins have as well.
+    /// gatherers of plugins have as well. With `requires_second_factor`, operators without a second factor have their own account and
+    /// nothing else.
     pub fn new(
         store: Arc<dyn Store>,
         entities: EntityService,
@@ -54,6 +57,7 @@ impl Console {
         plain: Option<SocketAddr>,
         clock: Clock,
         runtimes: Runtimes,
+        requires_second_factor: bool,
     ) -> Console {
         Console {
             inner: Arc::new(Inner {
@@ -66,6 +70,7 @@ impl Console {
                 addresses: Throttle::after(ADDRESS_FAILURES),
                 names: Throttle::after(NAME_FAILURES),
                 passwords: Passwords::default(),
+                requires_second_factor,
                 tools: Tools::default(),
                 runtimes,
             }),
@@ -76,8 +81,8 @@ impl Console {
         (self.inner.clock)()
     }
 
-    /// Forgets the sessions that have ended. Worth a call every few minutes; a session that has ended is refused
-    /// whether it was forgotten or not.
+    /// Forgets the sessions and tickets of logins that have ended. Worth a call every few minutes; what has ended is refused whether it was
+    /// forgotten or not.
     ///
     /// # Errors
     /// What the store reports.
@@ -87,6 +92,7 @@ impl Console {
         }
         let (now, limits) = (self.now(), self.inner.limits);
         let until = |millis| now.saturating_sub(millis);
+        self.inner.store.tickets_sweep(now).await?;
         self.inner.store.sessions_sweep(until(limits.idle_millis), until(limits.absolute_millis)).await
     }
 }

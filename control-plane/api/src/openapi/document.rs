@@ -67,6 +67,12 @@ fn described(operation: &Operation) -> Value {
         described.insert("description".to_owned(), operation.description.as_str().into());
     }
     described.insert("security".to_owned(), security(&operation.security));
+    if let Some(role) = operation.role {
+        described.insert("x-palisade-role".to_owned(), role.as_str().into());
+    }
+    if !operation.role_note.is_empty() {
+        described.insert("x-palisade-role-note".to_owned(), operation.role_note.as_str().into());
+    }
     if !operation.parameters.is_empty() {
         described.insert("parameters".to_owned(), operation.parameters.clone().into());
     }

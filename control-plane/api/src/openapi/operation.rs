@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use axum::http::{HeaderName, Method, StatusCode};
 use serde_json::{Map, Value, json};
 
+use accounts::Role;
+
 /// `application/json`.
 pub const JSON: &str = "application/json";
 /// One line of JSON for each entry of the array that the schema describes.
@@ -51,6 +53,10 @@ pub struct Operation {
     pub(super) body: Option<Value>,
     pub(super) answers: BTreeMap<u16, Answer>,
     pub(super) security: Security,
+    /// The role of operators that it needs, in the console.
+    pub(super) role: Option<Role>,
+    /// What of it needs a higher one.
+    pub(super) role_note: String,
 }
 
 /// What comes with one status.
@@ -95,6 +101,8 @@ impl Operation {
             body: None,
             answers: BTreeMap::new(),
             security: Security::default(),
+            role: None,
+            role_note: String::new(),
         }
     }
 
@@ -226,6 +234,14 @@ impl Operation {
         if self.security == Security::Open {
             self.security = security;
         }
+        self
+    }
+
+    /// The least role that may call it, and what of it needs more; CommonMark, may be empty.
+    #[must_use]
+    pub fn for_role(mut self, role: Role, more: &str) -> Operation {
+        self.role = Some(role);
+        self.role_note = more.to_owned();
         self
     }
 

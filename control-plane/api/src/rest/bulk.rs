@@ -17,6 +17,7 @@ use crate::access::Author;
 use crate::error::ApiError;
 use crate::openapi::Routes;
 use crate::query::Parameters;
+use accounts::Role;
 use entities::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, FieldProblem, Kind, Replacement, Slot, WriteError, exactly,
     registry, typed,
@@ -86,8 +87,8 @@ async fn collection(
         _ => Op::Create,
     };
     let read = |document: Value| entry(kind, op, None, document, None);
-    answer(state, author, options(&parameters)?, false, lines(&headers, body)?.into_iter().map(|line| read(line?)))
-        .await
+    let options = options(&author, &parameters)?;
+    answer(state, author, options, false, lines(&headers, body)?.into_iter().map(|line| read(line?))).await
 }
 
 /// `_bulk` of all collections: every line says what is done to which entity.
@@ -100,13 +101,18 @@ async fn everything(
     body: Body,
 ) -> Result<Response, ApiError> {
     place.own_group(&state)?;
+    let options = options(&author, &parameters)?;
     let lines = lines(&headers, body)?;
-    answer(state, author, options(&parameters)?, true, lines.into_iter().map(|line| operation(line?))).await
+    answer(state, author, options, true, lines.into_iter().map(|line| operation(line?))).await
 }
 
-fn options(parameters: &[(String, String)]) -> Result<BatchOptions, ApiError> {
+fn options(author: &Author, parameters: &[(String, String)]) -> Result<BatchOptions, ApiError> {
     let on = |name| list::on(parameters, name);
-    Ok(BatchOptions { atomic: on("atomic")?, dry_run: on("dry_run")? })
+    let options = BatchOptions { atomic: on("atomic")?, dry_run: on("dry_run")? };
+    if !options.dry_run {
+        author.demand(Role::Admin)?;
+    }
+    Ok(options)
 }
 
 /// The lines of the body; one that is not JSON is an error of its own.

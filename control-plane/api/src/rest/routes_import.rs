@@ -17,6 +17,7 @@ use crate::access::Author;
 use crate::error::ApiError;
 use crate::openapi::Routes;
 use crate::query::Parameters;
+use accounts::Role;
 use credentials::envoy::{self, MAX_BYTES};
 use credentials::{ImportPlan, RouteAction, RouteChange};
 use entities::{
@@ -54,6 +55,9 @@ async fn import(
         return Err(ApiError::not_found(format!("nothing is imported into {}; see routes/_import", kind.collection)));
     }
     let dry_run = list::on(&parameters, "dry_run")?;
+    if !dry_run {
+        author.demand(Role::Admin)?;
+    }
     let listener = parameters.iter().rev().find(|(name, _)| name == "listener").map(|(_, value)| value.clone());
     let declared = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let declared = declared.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

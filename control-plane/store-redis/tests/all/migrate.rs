@@ -23,6 +23,8 @@ async fn a_store_moves_to_a_server_and_back() {
     let operator = |name: &str| accounts::Operator {
         name: name.into(),
         email: "a@example.com".into(),
+        role: accounts::Role::Admin,
+        second_factor: false,
         password_hash: "h".into(),
         created_at_millis: 1,
         changed_at_millis: 1,

@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use accounts::Scope;
-use accounts::{Operator, hash_password};
+use accounts::{Operator, Role, Scope, hash_password};
 use alerts::Alerts;
 use api::access::guard;
 use api::console::{self, Console, StoredEvents};
@@ -59,8 +58,13 @@ pub(crate) struct Login {
 }
 
 impl ConsoleApi {
-    /// With the operators `alice` and `bob`.
+    /// With the operators `alice` and `bob` (admins), `anna` (an analyst) and `victor` (a viewer).
     pub(crate) async fn new() -> ConsoleApi {
+        ConsoleApi::with(false).await
+    }
+
+    /// The same, where a second factor may be required of everyone.
+    pub(crate) async fn with(requires_second_factor: bool) -> ConsoleApi {
         let mut api = Api::new().await;
         let clock = Arc::new(AtomicU64::new(BEGINNING));
         let now = Arc::clone(&clock);
@@ -70,7 +74,8 @@ impl ConsoleApi {
         let store = Arc::clone(&api.state.store);
         let runtimes = Runtimes::of(entities::plugins::active());
         let (at_work, now) = (runtimes.clone(), told.clone());
-        let console = Console::new(Arc::clone(&store), entities.clone(), events.clone(), Some(listen), now, at_work);
+        let (from, heard) = (entities.clone(), events.clone());
+        let console = Console::new(Arc::clone(&store), from, heard, Some(listen), now, at_work, requires_second_factor);
         // A link of its own: no gateway is connected.
         let bans = Bans::new(Arc::clone(&store), events.clone(), base::clock::now_millis);
         let hub = Hub::new();
@@ -94,8 +99,9 @@ impl ConsoleApi {
         let routes = console::router(&console).merge(entities).merge(security).merge(reports).merge(of_events);
         api.router = rest::router_with(api.state.clone(), routes);
         let hash = hash_password(PASSWORD).unwrap();
-        for name in ["alice", "bob"] {
-            let operator = Operator::new(name, &format!("{name}@example.com"), hash.clone(), BEGINNING).unwrap();
+        let roles = [("alice", Role::Admin), ("bob", Role::Admin), ("anna", Role::Analyst), ("victor", Role::Viewer)];
+        for (name, role) in roles {
+            let operator = Operator::new(name, &format!("{name}@example.com"), role, hash.clone(), BEGINNING).unwrap();
             assert!(api.state.store.operator_add(operator).await.unwrap());
         }
         let outbox = Outbox::new(Arc::clone(&api.state.store), api.state.events.clone());

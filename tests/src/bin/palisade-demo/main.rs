@@ -6,7 +6,7 @@ mod resolver;
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use clap::Parser;
@@ -134,13 +134,31 @@ fn configure_reputation(control: &ControlPlane, lists: SocketAddr, resolver: Soc
     control.patch("svc-bouncers", "demo", &json!({"lapi_url": service}));
 }
 
+/// A link that logs the operator `admin` in once, who is added at the first start. Each start makes a new one.
+fn login_link(control: &ControlPlane) -> Result<String, String> {
+    let operator = |arguments: &[&str]| {
+        let mut command = Command::new(parts::palisade());
+        command.arg("operator").args(arguments).arg("--data").arg(control.data()).output()
+    };
+    let add = ["add", "admin", "--email", "admin@localhost", "--no-password"];
+    // At later starts the name is taken, which is as well.
+    operator(&add).map_err(|error| format!("`palisade operator` does not start: {error}"))?;
+    let base = format!("http://{}", control.rest());
+    let made = operator(&["login-link", "admin", "--base", &base]);
+    let made = made.map_err(|error| format!("`palisade operator` does not start: {error}"))?;
+    if !made.status.success() {
+        return Err(format!("no login link: {}", String::from_utf8_lossy(&made.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&made.stdout).trim().to_owned())
+}
+
 fn greet(control: &ControlPlane, envoy: &Envoy, backend: &Backend, gateway: SocketAddr) -> Result<(), String> {
     let key: Value = std::fs::read(control.data().join("admin-key.json"))
         .ok()
         .and_then(|text| serde_json::from_slice(&text).ok())
         .ok_or("the admin key cannot be read")?;
     let (id, secret) = (key["id"].as_str().unwrap_or_default(), key["secret"].as_str().unwrap_or_default());
-    let rest = control.rest();
+    let (rest, link) = (control.rest(), login_link(control)?);
     println!(
         "\n\
          gateway        http://{gateway}\n\
@@ -162,10 +180,9 @@ fn greet(control: &ControlPlane, envoy: &Envoy, backend: &Backend, gateway: Sock
          The incidents they made:\n  \
          curl -s -u {id}:{secret} http://{rest}/api/extensions/svc/waf/api/_incidents\n\
          \n\
-         The console wants an operator. Add one (you choose the password), log in, and read on in docs/console.md:\n  \
-         {} operator add alice --email alice@example.com --data {}\n  \
-         curl -i http://{rest}/extensions/svc/extensions/waf/session/_login \\\n    \
-         -H 'content-type: application/json' -d '{{\"name\": \"alice\", \"password\": \"...\"}}'\n\
+         The console. The link logs you in as `admin` once, within ten minutes; the second line makes another one:\n  \
+         {link}\n  \
+         {} operator login-link admin --data {} --base http://{rest}\n\
          \n\
          Ctrl-C stops all of it.",
         control.data().join("admin-key.json").display(),

@@ -5,6 +5,7 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::paging;
+use crate::console::describe::object;
 use crate::names::NAMESPACE;
 use crate::openapi::{Group, JSON, Operation, Routes, reference};
 use fabric::Fabric;
@@ -280,10 +281,4 @@ fn list(field: &str, item: &str) -> Value {
     let mut properties = json!({});
     properties[field] = json!({ "type": "array", "items": reference(item) });
     object(properties)
-}
-
-/// An object with these properties, all of which are there.
-fn object(properties: Value) -> Value {
-    let required: Vec<&String> = properties.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
-    json!({ "type": "object", "required": required, "properties": properties })
 }

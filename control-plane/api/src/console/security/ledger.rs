@@ -1,5 +1,6 @@
 //! The ledger, and what a policy would do.
 
+use axum::Extension;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,7 +8,9 @@ use serde_json::json;
 
 use super::call::{Answer, Body, Caller, charged, done, not_done, read};
 use super::{describe, shapes};
+use crate::console::roles;
 use crate::openapi::Routes;
+use accounts::{Operator, Role};
 use base::identity::Identity;
 use entities::Item;
 use fabric::{Fabric, Ledger};
@@ -46,7 +49,12 @@ pub(super) fn routes() -> Routes<Fabric> {
         .schema::<SimulateBody>()
 }
 
-async fn ledger(State(fabric): State<Fabric>, Caller(actor): Caller, body: Body) -> Answer {
+async fn ledger(
+    State(fabric): State<Fabric>,
+    Caller(actor): Caller,
+    Extension(operator): Extension<Operator>,
+    body: Body,
+) -> Answer {
     let parse = |body: LedgerBody| match &body.reference {
         None if body.forget => Err("no identity provided".to_owned()),
         None => Ok((None, false)),
@@ -68,6 +76,7 @@ async fn ledger(State(fabric): State<Fabric>, Caller(actor): Caller, body: Body)
             done(json!({ "ref": shapes::reference(&identity.key()), "score": shapes::number(score) }))
         }
         (Some(identity), true) => {
+            roles::demand(&operator, Role::Analyst)?;
             fabric.forget(&actor, &identity).await?;
             done(json!({}))
         }

@@ -1,0 +1,186 @@
+//! Tickets and second factors in the embedded store.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::operators::{OPERATOR, SESSION, end_sessions, operator, read_session};
+use super::{Pending, SignInStore, SqliteStore};
+use accounts::{Operator, Proof, SecondFactor, Session, Ticket, TicketKind};
+
+/// Tickets of one kind that an operator has, at most.
+const TICKETS: u32 = 10;
+
+impl SignInStore for SqliteStore {
+    fn sessions(&self, operator: Option<&str>) -> Pending<'_, Vec<Session>> {
+        let operator = operator.map(str::to_owned);
+        Box::pin(self.read(move |db| {
+            let select = format!(
+                "SELECT {SESSION} FROM console_session AS s WHERE ?1 IS NULL OR s.operator = ?1
+                 ORDER BY s.seen_at DESC, s.rowid DESC"
+            );
+            db.prepare_cached(&select)?.query_map([operator], |row| read_session(row, 0))?.collect()
+        }))
+    }
+
+    fn sessions_end(&self, operator: &str, keep: Option<[u8; 32]>) -> Pending<'_, u64> {
+        let operator = operator.to_owned();
+        Box::pin(self.write(move |db| {
+            let delete = "DELETE FROM console_session WHERE operator = ?1 AND token_sha256 IS NOT ?2";
+            Ok(count(db.execute(delete, params![operator, keep])?))
+        }))
+    }
+
+    fn ticket_put(&self, ticket: Ticket) -> Pending<'_, bool> {
+        Box::pin(self.write(move |db| put_ticket(db, &ticket)))
+    }
+
+    fn ticket(&self, sha256: [u8; 32], now_millis: u64) -> Pending<'_, Option<(Ticket, Operator)>> {
+        Box::pin(self.read(move |db| find_ticket(db, &sha256, now_millis)))
+    }
+
+    fn ticket_take(&self, sha256: [u8; 32], kind: TicketKind, now_millis: u64) -> Pending<'_, Option<Operator>> {
+        Box::pin(self.write(move |db| {
+            let found = find_ticket(db, &sha256, now_millis)?.filter(|(ticket, _)| ticket.kind == kind);
+            if found.is_some() {
+                db.execute("DELETE FROM login_ticket WHERE sha256 = ?1", [sha256])?;
+            }
+            Ok(found.map(|(_, operator)| operator))
+        }))
+    }
+
+    fn ticket_failed(&self, sha256: [u8; 32], limit: u32) -> Pending<'_, ()> {
+        Box::pin(self.write(move |db| {
+            db.execute("UPDATE login_ticket SET failures = failures + 1 WHERE sha256 = ?1", [sha256])?;
+            db.execute("DELETE FROM login_ticket WHERE sha256 = ?1 AND failures >= ?2", params![sha256, limit])?;
+            Ok(())
+        }))
+    }
+
+    fn tickets_sweep(&self, now_millis: u64) -> Pending<'_, u64> {
+        Box::pin(
+            self.write(move |db| {
+                Ok(count(db.execute("DELETE FROM login_ticket WHERE until_millis <= ?1", [now_millis])?))
+            }),
+        )
+    }
+
+    fn second_factor(&self, operator: &str) -> Pending<'_, Option<SecondFactor>> {
+        let operator = operator.to_owned();
+        Box::pin(self.read(move |db| {
+            let select = "SELECT secret, confirmed_at, last_step, failures, failed_at,
+                (SELECT count(*) FROM recovery_code AS r WHERE r.operator = f.operator)
+                FROM second_factor AS f WHERE operator = ?1";
+            let read = |row: &Row<'_>| {
+                Ok(SecondFactor {
+                    secret: row.get(0)?,
+                    confirmed_at_millis: row.get(1)?,
+                    last_step: row.get(2)?,
+                    failures: row.get(3)?,
+                    failed_at_millis: row.get(4)?,
+                    recovery_codes: row.get(5)?,
+                })
+            };
+            db.prepare_cached(select)?.query_row([operator], read).optional()
+        }))
+    }
+
+    fn second_factor_begin(&self, operator: &str, secret: Vec<u8>) -> Pending<'_, bool> {
+        let operator = operator.to_owned();
+        Box::pin(self.write(move |db| {
+            let insert = "INSERT INTO second_factor (operator, secret, confirmed_at, last_step, failures, failed_at)
+                SELECT name, ?2, NULL, 0, 0, 0 FROM operator WHERE name = ?1
+                ON CONFLICT (operator) DO UPDATE SET secret = excluded.secret, failures = 0 WHERE confirmed_at IS NULL";
+            Ok(db.execute(insert, params![operator, secret])? > 0)
+        }))
+    }
+
+    fn second_factor_use(&self, operator: &str, proof: Proof) -> Pending<'_, bool> {
+        let operator = operator.to_owned();
+        Box::pin(self.write(move |db| {
+            let accepted = match proof {
+                Proof::Step(step) => {
+                    let update = "UPDATE second_factor SET last_step = ?2
+                        WHERE operator = ?1 AND confirmed_at IS NOT NULL AND last_step < ?2";
+                    db.execute(update, params![operator, step])?
+                }
+                Proof::Recovery(sha256) => {
+                    let delete = "DELETE FROM recovery_code WHERE operator = ?1 AND sha256 = ?2";
+                    db.execute(delete, params![operator, sha256])?
+                }
+            };
+            if accepted > 0 {
+                db.execute("UPDATE second_factor SET failures = 0 WHERE operator = ?1", [operator])?;
+            }
+            Ok(accepted > 0)
+        }))
+    }
+
+    fn second_factor_failed(&self, operator: &str, now_millis: u64) -> Pending<'_, ()> {
+        let operator = operator.to_owned();
+        Box::pin(self.write(move |db| {
+            let update = "UPDATE second_factor SET failures = failures + 1, failed_at = ?2 WHERE operator = ?1";
+            db.execute(update, params![operator, now_millis]).map(|_| ())
+        }))
+    }
+}
+
+/// Keeps a ticket; false when the operator is gone.
+pub(super) fn put_ticket(db: &Connection, ticket: &Ticket) -> rusqlite::Result<bool> {
+    let insert = "INSERT INTO login_ticket (sha256, operator, kind, until_millis, failures)
+        SELECT ?1, name, ?3, ?4, ?5 FROM operator WHERE name = ?2";
+    let kind = ticket.kind.as_str();
+    let put =
+        db.execute(insert, params![ticket.sha256, ticket.operator, kind, ticket.until_millis, ticket.failures])?;
+    let most = if ticket.kind == TicketKind::Link { 1 } else { TICKETS };
+    let superfluous = "DELETE FROM login_ticket WHERE sha256 IN (
+        SELECT sha256 FROM login_ticket WHERE operator = ?1 AND kind = ?2
+        ORDER BY sha256 = ?3 DESC, until_millis DESC LIMIT -1 OFFSET ?4)";
+    db.execute(superfluous, params![ticket.operator, kind, ticket.sha256, most])?;
+    Ok(put > 0)
+}
+
+/// Makes logins need the second factor of an operator; false where there is none, or one that they need already.
+pub(super) fn confirm(
+    db: &Connection,
+    name: &str,
+    (step, at_millis): (u64, u64),
+    recovery_codes: &[[u8; 32]],
+    keep_session: &[u8; 32],
+) -> rusqlite::Result<bool> {
+    let update = "UPDATE second_factor SET confirmed_at = ?2, last_step = ?3, failures = 0
+        WHERE operator = ?1 AND confirmed_at IS NULL";
+    if db.execute(update, params![name, at_millis, step])? == 0 {
+        return Ok(false);
+    }
+    db.execute("DELETE FROM recovery_code WHERE operator = ?1", [name])?;
+    for code in recovery_codes {
+        db.execute("INSERT OR IGNORE INTO recovery_code (operator, sha256) VALUES (?1, ?2)", params![name, code])?;
+    }
+    end_sessions(db, name, Some(keep_session))?;
+    Ok(true)
+}
+
+/// Removes the second factor of an operator; false where there is none.
+pub(super) fn remove_factor(db: &Connection, name: &str) -> rusqlite::Result<bool> {
+    db.execute("DELETE FROM recovery_code WHERE operator = ?1", [name])?;
+    Ok(db.execute("DELETE FROM second_factor WHERE operator = ?1", [name])? > 0)
+}
+
+fn find_ticket(db: &Connection, sha256: &[u8; 32], now_millis: u64) -> rusqlite::Result<Option<(Ticket, Operator)>> {
+    let select = format!(
+        "SELECT t.sha256, t.operator, t.kind, t.until_millis, t.failures, {OPERATOR}
+         FROM login_ticket AS t JOIN operator AS o ON o.name = t.operator WHERE t.sha256 = ?1 AND t.until_millis > ?2"
+    );
+    let read = |row: &Row<'_>| {
+        let kind = TicketKind::from_store(&row.get::<_, String>(2)?);
+        let (sha256, name) = (row.get(0)?, row.get(1)?);
+        let (until_millis, failures) = (row.get(3)?, row.get(4)?);
+        let ticket = kind.map(|kind| Ticket { sha256, operator: name, kind, until_millis, failures });
+        Ok((ticket, operator(row, 5)?))
+    };
+    let found = db.prepare_cached(&select)?.query_row(params![sha256, now_millis], read).optional()?;
+    Ok(found.and_then(|(ticket, operator)| Some((ticket?, operator))))
+}
+
+fn count(rows: usize) -> u64 {
+    u64::try_from(rows).unwrap_or(u64::MAX)
+}

@@ -46,6 +46,8 @@ CHROMIUM ?= chromium
 # `make record-apps`: the browser without windows takes half as long. Python is Debian's, which its packages are for.
 APPS_CHROMIUM ?= chromium-headless-shell
 APPS_PYTHON ?= /usr/bin/python3
+# `make test-console`
+CONSOLE_CHROMIUM ?= chromium
 
 # `make fuzz`: SECONDS for each target. The shell counts its own SECONDS, so the name changes on the way.
 FUZZ_TARGETS := $(filter-out mod,$(basename $(notdir $(wildcard fuzz/src/bodies/*.rs))))
@@ -224,6 +226,31 @@ record-apps: envoy ## Record people and programs at real applications in tests/t
 	npm install --silent --no-fund --prefix $(TOOLS)/playwright playwright-core
 	$(APPS_PYTHON) tests/apps/record.py --envoy $(ENVOY) --chromium $$(command -v $(APPS_CHROMIUM)) \
 	  --playwright $(CURDIR)/$(TOOLS)/playwright/node_modules/playwright-core --out tests/traffic/apps $(ARGS)
+
+# Node is only needed to change the console: what it is built to is checked in, and `cargo build` takes that.
+.PHONY: console
+console: console-modules ## Build the console's files again (Node): control-plane/console-files/dist
+	cd console && npm run --silent check && npm run --silent build
+
+.PHONY: console-modules
+console-modules:
+	@command -v npm >/dev/null || { echo "npm is missing: install Debian's packages nodejs and npm" >&2; exit 1; }
+	@cd console; [[ node_modules/.package-lock.json -nt package-lock.json ]] || { npm ci --silent --no-fund --no-audit && touch node_modules/.package-lock.json; }
+
+# A browser by itself (CONSOLE_CHROMIUM), or Debian's, which is installed where it is missing and this is root.
+.PHONY: console-browser
+console-browser:
+	@command -v $(CONSOLE_CHROMIUM) >/dev/null || { \
+	  [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null || { \
+	    echo "$(CONSOLE_CHROMIUM) is missing: as root, run apt-get install chromium" >&2; exit 1; }; \
+	  install() { DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium >/dev/null; }; \
+	  install || { apt-get update >/dev/null && install; }; }
+
+.PHONY: test-console
+test-console: console-modules console-browser ## The console: checked-in files, types and texts, and every page in a browser at a real control plane
+	cd console && npm run --silent check && npm run --silent verify
+	$(CARGO) build -p palisade --bins
+	cd console && CHROMIUM=$$(command -v $(CONSOLE_CHROMIUM)) PALISADE_BIN=$(CURDIR)/target/debug/palisade npm test --silent
 
 .PHONY: bench
 bench: bench-gateway bench-replay bench-control bench-xds bench-challenge bench-bans ## Gateways, replays, the control plane, its delivery, challenges, bans

@@ -85,7 +85,7 @@ impl EntityService {
         Ok(EntityService { shared: Arc::new(shared), signature: Signature::default() })
     }
 
-    /// The same entities, for changes that have this author in the history. `detail` is a note for people, see [`store::Origin::detail`]; may be
+    /// The same entities, for changes that have this author in the history. `detail` is a note for people, see `store::Origin::detail`; may be
     /// empty. Without this, the author of changes is the control plane itself.
     #[must_use]
     pub fn by(&self, author: Author, detail: &str) -> EntityService {

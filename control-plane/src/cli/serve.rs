@@ -298,6 +298,7 @@ fn rest_router(
     let reports = guard(reports, state.access.clone(), Some(Scope::Report));
     let further = reports
         .merge(logging)
+        .merge(console::page_router())
         .merge(console::router(console))
         .merge(console::entities_router(console, &state))
         .merge(console::events_router(console, stored))

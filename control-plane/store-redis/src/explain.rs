@@ -23,7 +23,10 @@ pub(crate) fn is_lost(error: &RedisError) -> bool {
 /// The error for the caller. `is_change`: a change was on its way, and may have been made.
 pub(crate) fn explain(server: &str, error: &RedisError, is_change: bool) -> StoreError {
     let server = server.to_owned();
-    if error.code() == Some("OOM") || error.to_string().contains("OOM command not allowed") {
+    // Several commands at once have their errors apart.
+    let apart = error.clone().into_server_errors();
+    let is_apart = apart.is_some_and(|errors| errors.iter().any(|(_, error)| error.code() == "OOM"));
+    if is_apart || error.code() == Some("OOM") || error.to_string().contains("OOM command not allowed") {
         return StoreError::ServerFull { server };
     }
     let may_be_made =

@@ -144,12 +144,12 @@ pub const CATALOGUE: &[Described] = &[
     counter(
         "palisade_console_logins_total",
         &["outcome"],
-        "Logins of operators, by outcome: taken, refused, throttled",
+        "Logins of operators, by outcome: taken, second_step (a code is awaited), refused, throttled",
     ),
     counter(
         "palisade_console_refusals_total",
         &["reason"],
-        "Requests that the console refused, by reason: csrf, no_session, throttled",
+        "Requests that the console refused, by reason: csrf, no_session, role, second_factor, throttled",
     ),
     gauge(
         "palisade_control_plane_leads",

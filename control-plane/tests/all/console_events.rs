@@ -15,13 +15,13 @@ const SPAN: u64 = 60_000;
 fn event(number: u64) -> Value {
     json!({
         "@type": "SvcSecurityEvent", "@id": format!("event_{number}"), "@timestamp": BEGINNING - 1000 + number,
-        "event": { "category": "threat", "action": "deny", "outcome": if number % 2 == 0 { "blocked" } else { "observed" },
+        "event": { "category": "threat", "action": "deny", "outcome": if number.is_multiple_of(2) { "blocked" } else { "observed" },
             "module": "threat-response" },
         "source": { "ip": "2001:db8::7", "network": "2001:db8::/64", "user": "ada" },
         "route": { "id": "shop", "name": "Shop", "node": "edge-1" }, "incident": { "id": "incident_1" },
         "threat": { "score": 72, "signals": [{ "source": "waf.seclang", "kind": "waf", "tag": "waf:match" }] },
         "http": { "request_id": format!("ref-{number}"), "method": "GET", "host": "shop.test", "path": "/a", "status": 403 },
-        "decision": { "tier": 1, "dry_run": number % 2 == 1, "enforced": number % 2 == 0, "reason": "score 72" },
+        "decision": { "tier": 1, "dry_run": !number.is_multiple_of(2), "enforced": number.is_multiple_of(2), "reason": "score 72" },
     })
 }
 

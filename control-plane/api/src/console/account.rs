@@ -196,7 +196,7 @@ fn describe_password() -> Operation {
             "Ends all sessions and login links of the operator. The answer begins a new session, as a login does.",
         )
         .takes("The passwords.", [(JSON, reference("NewPassword"))])
-        .example(json!({ "password": "correct horse battery", "new_password": "another horse battery" }))
+        .example(json!({ "password": "the current password", "new_password": "another horse battery" }))
         .answers(StatusCode::OK, "The new session.", describe::session(true))
         .with_header(StatusCode::OK, &header::SET_COOKIE, true)
         .fails(StatusCode::BAD_REQUEST, "invalid_password", "the new password is too short or too long.")

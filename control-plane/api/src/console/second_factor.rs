@@ -184,7 +184,7 @@ fn describe_enrol() -> Operation {
     describe::post("/session/_second_factor_enrol", "secondFactorEnrol", group(), "Begin a second factor")
         .describe("Logins do not need it until it is confirmed. Called again, it replaces the secret.")
         .takes("The password.", [(JSON, reference("SecondFactorEnrol"))])
-        .example(json!({ "password": "correct horse battery" }))
+        .example(json!({ "password": "the current password" }))
         .answers(StatusCode::OK, "The secret.", answer)
         .fails(StatusCode::CONFLICT, "enrolled", "there is a second factor already.")
         .fails(StatusCode::INTERNAL_SERVER_ERROR, "no_randomness", "the operating system gives no random bytes.")
@@ -213,7 +213,7 @@ fn describe_confirm() -> Operation {
 fn describe_remove() -> Operation {
     describe::post("/session/_second_factor_remove", "secondFactorRemove", group(), "Remove the own second factor")
         .takes("The password and a code.", [(JSON, reference("SecondFactorRemove"))])
-        .example(json!({ "password": "correct horse battery", "code": "123456" }))
+        .example(json!({ "password": "the current password", "code": "123456" }))
         .answers(StatusCode::OK, "It is removed.", describe::done(json!({})))
         .fails(StatusCode::CONFLICT, "not_enrolled", "there is no second factor.")
         .fails(StatusCode::CONFLICT, "required", "the control plane requires a second factor.")

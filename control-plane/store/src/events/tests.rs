@@ -18,7 +18,7 @@ fn event(number: u64, at: u64) -> Value {
         "event": { "category": "threat", "action": "deny", "outcome": "blocked", "module": "threat-response" },
         "source": { "ip": format!("192.0.2.{}", number % 250), "apikey": null, "user": "ada" },
         "incident": { "id": format!("incident_{}", number % 10) }, "route": { "id": "shop", "node": "n1" },
-        "http": { "request_id": format!("ref-{number}") }, "decision": { "dry_run": number % 3 == 0 },
+        "http": { "request_id": format!("ref-{number}") }, "decision": { "dry_run": number.is_multiple_of(3) },
     })
 }
 

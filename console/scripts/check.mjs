@@ -1,0 +1,40 @@
+/** Rules for the sources that the compiler does not know: no HTML made of text, short files, catalogues without dead texts. */
+import { readFileSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+const MOST_LINES = 400;
+const FORBIDDEN = [/\binnerHTML\b/, /\bouterHTML\b/, /dangerouslySetInnerHTML/, /insertAdjacentHTML/, /document\.write/, /\beval\(/, /new Function\(/, /javascript:/];
+const problems = [];
+const sources = [];
+
+function walk(folder) {
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name);
+    if (statSync(path).isDirectory()) walk(path);
+    else if (/\.tsx?$/.test(name)) sources.push([path, readFileSync(path, "utf8")]);
+  }
+}
+walk(new URL("../src", import.meta.url).pathname);
+
+const keysOf = (file) => [...readFileSync(new URL(`../src/i18n/${file}`, import.meta.url), "utf8").matchAll(/^ {2}"([^"]+)":/gm)].map((match) => match[1]);
+const [english, german] = [keysOf("en.ts"), keysOf("de.ts")];
+for (const key of english) if (!german.includes(key)) problems.push(`de.ts lacks ${key}`);
+for (const key of german) if (!english.includes(key)) problems.push(`en.ts lacks ${key}`);
+
+const texts = sources.filter(([path]) => !path.includes("/i18n/"));
+const all = texts.map(([, text]) => text).join("\n");
+// Keys that are made of data: their beginnings.
+const made = [...all.matchAll(/(?:word\("|t\(`)([a-z_.]+?)(?:"|\.?\$\{)/g)].map((match) => match[1]);
+for (const key of english) {
+  if (!all.includes(`"${key}"`) && !made.some((start) => key.startsWith(start))) problems.push(`no source uses the text ${key}`);
+}
+for (const [path, text] of sources) {
+  const lines = text.split("\n").length;
+  if (lines > MOST_LINES && !path.includes("/i18n/")) problems.push(`${path} has ${lines} lines (at most ${MOST_LINES})`);
+  for (const pattern of FORBIDDEN) if (pattern.test(text)) problems.push(`${path} uses ${pattern}`);
+}
+if (problems.length > 0) {
+  console.error(problems.join("\n"));
+  process.exit(1);
+}
+console.log(`${sources.length} sources, ${english.length} texts in each language`);

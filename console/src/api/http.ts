@@ -1,0 +1,116 @@
+/** Calls of the console's API: one place for the session, errors and the token against forged requests. */
+
+/** The prefix of every endpoint of the console. */
+export const NS = "/extensions/svc/extensions/waf";
+
+/** One wrong field of a document. */
+export interface FieldError {
+  pointer?: string;
+  message: string;
+  expected?: string;
+}
+
+/** An answer that is not a success. `status` is 0 if there was no answer. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly word: string,
+    message: string,
+    readonly fields: FieldError[] = [],
+    /** Seconds after which to try again, 0 if the server did not say. */
+    readonly retryAfter = 0,
+    readonly body: unknown = null,
+  ) {
+    super(message);
+  }
+}
+
+/** A success: the body, and the headers that some pages read. */
+export interface Answer<T> {
+  body: T;
+  headers: Headers;
+}
+
+let csrf = "";
+let ended: () => void = () => {};
+
+/** Keeps the token that changes need. */
+export function setCsrf(token: string): void {
+  csrf = token;
+}
+
+/** Sets what happens when the session has ended. */
+export function onSessionEnd(action: () => void): void {
+  ended = action;
+}
+
+/** Options of a call. */
+export interface Options {
+  body?: unknown;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+  /** The body is sent as it is, with this media type. */
+  type?: string;
+}
+
+/** Calls `path` below the namespace. Throws [`ApiError`] for anything but 2xx. */
+export async function call<T>(method: string, path: string, options: Options = {}): Promise<Answer<T>> {
+  const headers: Record<string, string> = { accept: "application/json", ...options.headers };
+  if (method !== "GET" && csrf) headers["x-csrf-token"] = csrf;
+  let body: string | undefined;
+  if (options.body !== undefined) {
+    headers["content-type"] = options.type ?? "application/json";
+    body = options.type ? String(options.body) : JSON.stringify(options.body);
+  }
+  let response: Response;
+  try {
+    response = await fetch(NS + path, { method, headers, body: body ?? null, signal: options.signal ?? null, credentials: "same-origin" });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError(0, "unreachable", error instanceof Error ? error.message : String(error));
+  }
+  const text = await response.text();
+  let value: unknown = null;
+  if (text && !options.type) {
+    try {
+      value = JSON.parse(text);
+    } catch {
+      value = text;
+    }
+  } else value = text;
+  if (response.ok) return { body: value as T, headers: response.headers };
+  if (response.status === 401 && !path.startsWith("/session/")) ended();
+  const told = (value && typeof value === "object" ? value : {}) as Record<string, unknown>;
+  const fields = Array.isArray(told["errors"]) ? (told["errors"] as FieldError[]) : [];
+  const message = String(told["error_description"] ?? told["error"] ?? response.statusText ?? "");
+  throw new ApiError(response.status, String(told["error"] ?? ""), message, fields, Number(response.headers.get("retry-after") ?? 0), value);
+}
+
+/** The body of a GET. */
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await call<T>("GET", path, signal ? { signal } : {})).body;
+}
+
+/** The body of a POST. Calls that answer `done: false` throw, with their reason as the message. */
+export async function post<T>(path: string, body: unknown): Promise<T> {
+  const answer = (await call<T>("POST", path, { body })).body as T & { done?: boolean; error?: string; refused?: string };
+  if (answer && typeof answer === "object" && answer.done === false) {
+    throw new ApiError(200, answer.refused ?? "not_done", answer.error ?? answer.refused ?? "", [], 0, answer);
+  }
+  return answer;
+}
+
+/** Whether an error says that this release has no such endpoint. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof ApiError && (error.status === 404 || error.status === 405);
+}
+
+/** A query of those parameters that have a value. */
+export function query(parameters: Record<string, string | number | boolean | null | undefined>): string {
+  const list = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== null && value !== undefined && value !== "") list.set(name, String(value));
+  }
+  const text = list.toString();
+  return text ? `?${text}` : "";
+}

@@ -1,0 +1,84 @@
+/** Login, logout, the operator of the session, and the operator's own sessions and second factor. */
+import { call, get, post, setCsrf } from "./http";
+
+/** The session as the server describes it. Times are RFC 3339. */
+export interface Session {
+  operator: { name: string; email: string; role?: string; has_password?: boolean; second_factor?: boolean };
+  csrf_token: string;
+  created_at: string;
+  expires_at: string;
+  idle_seconds: number;
+  second_factor_required?: boolean;
+}
+
+/** What a login gives: a session, or a ticket with which a code has to be sent. */
+export type LoggedIn = { session: Session } | { ticket: string };
+
+/** A session in a list. `user_agent` is what the client sent. */
+export interface ListedSession {
+  id: string;
+  operator: string;
+  current: boolean;
+  created_at: string;
+  seen_at: string;
+  expires_at: string;
+  address: string | null;
+  user_agent: string;
+  via: string;
+}
+
+/** The state of the second factor. */
+export interface SecondFactor {
+  enrolled: boolean;
+  since: string | null;
+  recovery_codes: number;
+  required: boolean;
+}
+
+/** The session of this browser. */
+export async function me(): Promise<Session> {
+  return keep(await get<Session>("/session/_me"));
+}
+
+/** Begins a session by name and password. */
+export const login = (name: string, password: string) => begin("/session/_login", { name, password });
+/** Begins a session by the token of a one-time link. */
+export const redeem = (token: string) => begin("/session/_redeem", { token });
+/** Ends a login whose operator has a second factor. */
+export const sendCode = (ticket: string, code: string) => begin("/session/_login_code", { ticket, code });
+
+async function begin(path: string, body: unknown): Promise<LoggedIn> {
+  const answer = (await call<Session & { done?: boolean; ticket?: string }>("POST", path, { body })).body;
+  return answer.done === false && answer.ticket ? { ticket: answer.ticket } : { session: keep(answer) };
+}
+
+/** Ends the session. */
+export async function logout(): Promise<void> {
+  await call("POST", "/session/_logout", { body: {} });
+  setCsrf("");
+}
+
+/** The operator's own sessions. */
+export const sessions = (signal?: AbortSignal) => get<{ sessions: ListedSession[] }>("/session/_sessions", signal);
+/** Ends one of them. */
+export const revoke = (id: string) => post("/session/_revoke", { id });
+/** Ends all but this one. */
+export const revokeOthers = () => post<{ ended: number }>("/session/_revoke_others", {});
+/** The state of the second factor. */
+export const secondFactor = (signal?: AbortSignal) => get<SecondFactor>("/session/_second_factor", signal);
+/** Begins the enrolment: the secret is shown once. */
+export const enrol = (password: string) => post<{ secret: string; uri: string }>("/session/_second_factor_enrol", password ? { password } : {});
+/** Ends the enrolment: the recovery codes are shown once. */
+export const confirmCode = (code: string) => post<{ recovery_codes: string[] }>("/session/_second_factor_confirm", { code });
+/** Takes the second factor away. */
+export const removeFactor = (password: string, code: string) => post("/session/_second_factor_remove", { ...(password ? { password } : {}), code });
+
+/** Sets a password; all other sessions end. */
+export async function setPassword(password: string, new_password: string): Promise<Session> {
+  return keep(await post<Session>("/session/_password", { ...(password ? { password } : {}), new_password }));
+}
+
+function keep(session: Session): Session {
+  setCsrf(session.csrf_token);
+  return session;
+}

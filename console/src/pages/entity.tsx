@@ -1,0 +1,153 @@
+/** One entity: form and JSON beside each other, checked as it is typed, shown as a difference before it is saved. */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { fieldErrors, read, remove, save, schema as readSchema, template, tryOut, type Entity, type Schema, type Tagged } from "../api/entities";
+import { ApiError, type FieldError } from "../api/http";
+import { Diff } from "../forms/diff-view";
+import { Form } from "../forms/form";
+import { t, word } from "../i18n";
+import { href, navigate } from "../router";
+import { useDebounced, useLoaded } from "../ui/async";
+import { Badge, Panel } from "../ui/bits";
+import { Dialog } from "../ui/dialog";
+import { Page, Show, problem } from "../ui/page";
+import { tell, tellProblem } from "../ui/toast";
+import { Chain } from "./chain";
+import { History } from "./history";
+import { EntityState } from "./policies";
+
+/** The page of an entity; `id` is null for a new one. */
+export function EntityPage({ collection, id }: { collection: string; id: string | null }) {
+  const found = useLoaded(async (signal): Promise<[Schema, Tagged | null, Entity]> => {
+    const [schema, tagged] = await Promise.all([readSchema(collection, signal), id === null ? null : read(collection, id, signal)]);
+    return [schema, tagged, tagged?.entity ?? (await template(collection, signal))];
+  }, [collection, id]);
+  const title = id === null ? t("entity.new", { collection: word("collection", collection) }) : (found.data?.[1]?.entity.name || id);
+  return (
+    <Page title={title} actions={<a class="button" href={href(`/policies/${collection}`)}>{t("action.back")}</a>}>
+      <Show of={found}>
+        {([schema, tagged, start]) => <Editor key={tagged?.etag ?? "new"} collection={collection} schema={schema} tagged={tagged} start={start} reload={found.reload} />}
+      </Show>
+    </Page>
+  );
+}
+
+function Editor({ collection, schema, tagged, start, reload }: { collection: string; schema: Schema; tagged: Tagged | null; start: Entity; reload: () => void }) {
+  const [value, setValue] = useState<Entity>(start);
+  const [text, setText] = useState(() => JSON.stringify(start, null, 2));
+  const [wrong, setWrong] = useState("");
+  const [errors, setErrors] = useState<FieldError[]>([]);
+  const [checked, setChecked] = useState<"" | "busy" | "good" | "bad">("");
+  const [reviewing, review] = useState(false);
+  const isNew = tagged === null;
+  const changed = useMemo(() => isNew || JSON.stringify(value) !== JSON.stringify(start), [value, start]);
+  const settled = useDebounced(value, 350);
+  useEffect(() => {
+    if (!changed || wrong) return;
+    const abort = new AbortController();
+    setChecked("busy");
+    tryOut(collection, settled, isNew, abort.signal).then(
+      (errors) => { if (!abort.signal.aborted) { setErrors(errors); setChecked(errors.length ? "bad" : "good"); } },
+      (error: unknown) => { if (!abort.signal.aborted) { setErrors(fieldErrors(error)); setChecked("bad"); } },
+    );
+    return () => abort.abort();
+  }, [settled, wrong]);
+  const change = (next: Record<string, unknown>) => {
+    setValue(next as Entity);
+    setText(JSON.stringify(next, null, 2));
+    setWrong("");
+  };
+  const type = (text: string) => {
+    setText(text);
+    try {
+      setValue(JSON.parse(text) as Entity);
+      setWrong("");
+    } catch (error) {
+      setWrong(error instanceof Error ? error.message : String(error));
+    }
+  };
+  const drop = async () => {
+    if (!tagged) return;
+    try {
+      await remove(collection, start.id, tagged.etag);
+      tell(t("toast.deleted", { id: start.name || start.id }), async () => { await save(collection, start, null); });
+      navigate(href(`/policies/${collection}`));
+    } catch (error) {
+      tellProblem(error);
+    }
+  };
+  const others = errors.filter((error) => !error.pointer || !fieldOf(error.pointer, schema));
+  return (
+    <>
+      <div class="actions sticky" role="group" aria-label={t("entity.actions")}>
+        <button type="button" class="primary" disabled={!changed || !!wrong || checked === "bad"} onClick={() => review(true)}>{t("entity.review")}</button>
+        {changed && !isNew && <button type="button" onClick={() => change(start)}>{t("entity.discard")}</button>}
+        {!isNew && collection !== "global-config" && <button type="button" onClick={() => void drop()}>{t("action.delete")}</button>}
+        {!isNew && <EntityState of={value} />}
+        <span role="status" class="check">
+          {checked === "busy" && <Badge>{t("entity.checking")}</Badge>}
+          {changed && !wrong && checked === "good" && <Badge tone="good">{t("entity.valid")}</Badge>}
+          {(wrong || checked === "bad") && <Badge tone="bad">{t("entity.invalid", { count: wrong ? 1 : errors.length })}</Badge>}
+        </span>
+      </div>
+      {others.length > 0 && (
+        <div class="notice bad" role="alert">
+          <ul>{others.map((error, index) => <li key={index}><code>{error.pointer}</code> <span class="pre">{error.message}</span></li>)}</ul>
+        </div>
+      )}
+      {collection === "routes" && !isNew && <Chain route={value} />}
+      {collection === "threat-policies" && value["dry_run"] === true && !isNew && <p class="notice warn">{t("entity.dry_run.help")} <a href={href("/events", { dry_run: "true" })}>{t("entity.dry_run.show")}</a> <button type="button" onClick={() => { change({ ...value, dry_run: false }); review(true); }}>{t("entity.enforce")}</button></p>}
+      <div class="columns edit">
+        <Panel title={t("entity.form")}>
+          <form class="stack" onSubmit={(event) => event.preventDefault()}>
+            <Form root={schema} schema={schema} value={value} onChange={change} errors={errors} hidden={["kind", "metadata"]} locked={isNew ? [] : ["id"]} />
+          </form>
+        </Panel>
+        <div class="stack">
+          <Panel title={t("entity.json")}>
+            <textarea class="mono json" aria-label={t("entity.json")} aria-invalid={!!wrong} spellcheck={false} rows={24} value={text} onInput={(event) => type(event.currentTarget.value)} />
+            {wrong && <p class="error">{wrong}</p>}
+          </Panel>
+          {!isNew && <History collection={collection} id={start.id} current={start} onReverted={reload} />}
+        </div>
+      </div>
+      {reviewing && <Review collection={collection} tagged={tagged} before={isNew ? null : start} after={value} onClose={() => review(false)} reload={reload} />}
+    </>
+  );
+}
+
+/** Whether the form has a field at this pointer. */
+function fieldOf(pointer: string, schema: Schema): boolean {
+  const name = pointer.split("/")[1] ?? "";
+  return !!schema.properties?.[name] && !["kind", "metadata"].includes(name);
+}
+
+function Review({ collection, tagged, before, after, onClose, reload }: { collection: string; tagged: Tagged | null; before: Entity | null; after: Entity; onClose: () => void; reload: () => void }) {
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  const write = async () => {
+    setBusy(true);
+    try {
+      const written = await save(collection, after, tagged?.etag ?? null);
+      onClose();
+      tell(t("toast.saved", { id: written.entity.name || written.entity.id }), before ? async () => { await save(collection, before, written.etag); reload(); } : async () => remove(collection, written.entity.id, written.etag));
+      for (const warning of written.warnings) tell(warning, null, true);
+      if (before) reload();
+      else navigate(href(`/policies/${collection}/${encodeURIComponent(written.entity.id)}`), "replace");
+    } catch (error) {
+      setError(error instanceof ApiError && error.status === 412 ? t("entity.conflict") : problem(error));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={t("entity.review.title")} onClose={onClose} wide>
+      <div class="stack">
+        <Diff before={before} after={after} />
+        {error && <p class="notice bad" role="alert">{error}</p>}
+        <div class="actions">
+          <button type="button" class="primary" disabled={busy} onClick={() => void write()}>{t("entity.save")}</button>
+          <button type="button" onClick={onClose}>{t("action.cancel")}</button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,61 @@
+/** The versions of an entity, with their differences and the way back. */
+import { useState } from "preact/hooks";
+import { history, revert, version, type Entity, type Version } from "../api/entities";
+import { Diff } from "../forms/diff-view";
+import { t, word } from "../i18n";
+import { useLoaded } from "../ui/async";
+import { Badge, Panel } from "../ui/bits";
+import { Dialog } from "../ui/dialog";
+import { Show } from "../ui/page";
+import { tell, tellProblem } from "../ui/toast";
+import { Time } from "../ui/time";
+
+/** The panel below the editor. */
+export function History({ collection, id, current, onReverted }: { collection: string; id: string; current: Entity; onReverted: () => void }) {
+  const versions = useLoaded((signal) => history(collection, id, signal), [collection, id]);
+  const [shown, show] = useState<Version | null>(null);
+  return (
+    <Panel title={t("history.title")}>
+      <Show of={versions}>
+        {(versions) => (
+          <ul class="lines">
+            {versions.map((entry) => (
+              <li key={entry.version}>
+                <Badge tone={entry.in_force ? "good" : ""}>{entry.in_force ? t("history.current") : t("history.version", { version: String(entry.version) })}</Badge>{" "}
+                <strong>{entry.author?.name ?? entry.author?.id ?? (entry.author ? word("history.author", entry.author.kind) : t("history.unknown"))}</strong>{" "}
+                {word("history.action", entry.action)} {entry.detail && <span class="muted">{entry.detail}</span>} <Time at={entry.at} how="relative" />{" "}
+                {!entry.in_force && <button type="button" class="small" onClick={() => show(entry)}>{t("history.compare")}<span class="sr-only"> {String(entry.version)}</span></button>}
+              </li>
+            ))}
+          </ul>
+        )}
+      </Show>
+      {shown && <Compare collection={collection} id={id} of={shown} current={current} onClose={() => show(null)} onReverted={onReverted} />}
+    </Panel>
+  );
+}
+
+function Compare({ collection, id, of, current, onClose, onReverted }: { collection: string; id: string; of: Version; current: Entity; onClose: () => void; onReverted: () => void }) {
+  const loaded = useLoaded((signal) => version(collection, id, of.version, signal), [of.version]);
+  const back = async () => {
+    try {
+      await revert(collection, id, of.version);
+      tell(t("toast.reverted", { version: String(of.version) }));
+      onClose();
+      onReverted();
+    } catch (error) {
+      tellProblem(error);
+    }
+  };
+  return (
+    <Dialog title={t("history.compare.title", { version: String(of.version) })} onClose={onClose} wide>
+      <div class="stack">
+        <Show of={loaded}>{(loaded) => <Diff before={current} after={loaded.document ?? null} />}</Show>
+        <div class="actions">
+          <button type="button" class="primary" disabled={!loaded.data?.document} onClick={() => void back()}>{t("history.revert")}</button>
+          <button type="button" onClick={onClose}>{t("action.close")}</button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,52 @@
+/** What is not protected: routes without a plugin and policies in dry run, each with the page that mends it. */
+import { list, type Entity } from "../api/entities";
+import { t } from "../i18n";
+import { href } from "../router";
+import { useLoaded } from "../ui/async";
+import { Badge, Panel } from "../ui/bits";
+import { Show } from "../ui/page";
+
+interface Gap {
+  id: string;
+  text: string;
+  what: string;
+  to: string;
+}
+
+/** The gaps that the entities show. */
+export function gaps(routes: Entity[], policies: Entity[], configs: Entity[]): Gap[] {
+  const found: Gap[] = [];
+  const name = (entity: Entity) => entity.name || entity.id;
+  for (const route of routes) {
+    const plugins = Array.isArray(route["plugins"]) ? (route["plugins"] as { enabled?: boolean }[]) : [];
+    if (route.enabled !== false && !plugins.some((plugin) => plugin.enabled !== false)) found.push({ id: `r${route.id}`, text: t("gaps.route"), what: name(route), to: href(`/policies/routes/${encodeURIComponent(route.id)}`) });
+  }
+  for (const policy of policies) {
+    if (policy.enabled !== false && policy["dry_run"] === true) found.push({ id: `p${policy.id}`, text: t("gaps.policy"), what: name(policy), to: href(`/policies/threat-policies/${encodeURIComponent(policy.id)}`) });
+  }
+  for (const config of configs) {
+    if (config.enabled !== false && config["block"] === false) found.push({ id: `w${config.id}`, text: t("gaps.waf"), what: name(config), to: href("/learning", { config: config.id }) });
+  }
+  return found;
+}
+
+/** The panel of the overview. */
+export function Unprotected() {
+  const found = useLoaded(async (signal) => gaps(...(await Promise.all([list("routes", signal), list("threat-policies", signal), list("waf-configs", signal)]))), [], 60);
+  return (
+    <Panel title={t("gaps.title")}>
+      <Show of={found}>
+        {(found) => (
+          found.length === 0 ? <p><Badge tone="good">{t("gaps.none")}</Badge></p> : (
+            <ul class="lines">
+              {found.slice(0, 20).map((gap) => (
+                <li key={gap.id}><Badge tone="warn">{gap.text}</Badge> <strong>{gap.what}</strong> <a href={gap.to}>{t("gaps.mend")}<span class="sr-only"> {gap.what}</span></a></li>
+              ))}
+              {found.length > 20 && <li class="muted">{t("gaps.more", { count: found.length - 20 })}</li>}
+            </ul>
+          )
+        )}
+      </Show>
+    </Panel>
+  );
+}

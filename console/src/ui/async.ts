@@ -1,0 +1,43 @@
+/** Data that a page waits for. */
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+
+/** The state of a call. `data` of the call before stays while a new one runs. */
+export interface Loaded<T> {
+  data: T | null;
+  error: unknown;
+  loading: boolean;
+  reload: () => void;
+}
+
+/** Runs `load` now, when `deps` change, and every `everySeconds` while the page is visible. */
+export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[], everySeconds = 0): Loaded<T> {
+  const [state, set] = useState<{ data: T | null; error: unknown; loading: boolean }>({ data: null, error: null, loading: true });
+  const [turn, setTurn] = useState(0);
+  const latest = useRef(load);
+  latest.current = load;
+  useEffect(() => {
+    const abort = new AbortController();
+    set((before) => ({ ...before, loading: true }));
+    latest.current(abort.signal).then(
+      (data) => abort.signal.aborted || set({ data, error: null, loading: false }),
+      (error: unknown) => abort.signal.aborted || set((before) => ({ data: before.data, error, loading: false })),
+    );
+    return () => abort.abort();
+  }, [...deps, turn]);
+  useEffect(() => {
+    if (!everySeconds) return;
+    const timer = setInterval(() => document.hidden || setTurn((turn) => turn + 1), everySeconds * 1000);
+    return () => clearInterval(timer);
+  }, [everySeconds]);
+  return { ...state, reload: useCallback(() => setTurn((turn) => turn + 1), []) };
+}
+
+/** A value that follows another one after a pause. */
+export function useDebounced<T>(value: T, millis: number): T {
+  const [kept, keep] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => keep(value), millis);
+    return () => clearTimeout(timer);
+  }, [value, millis]);
+  return kept;
+}

@@ -1,0 +1,26 @@
+/** A modal dialog: the browser's own, which keeps the focus inside and closes with Escape. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { t } from "../i18n";
+
+/** Shown as long as it is rendered. */
+export function Dialog({ title, onClose, children, wide = false }: { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const heading = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current?.showModal();
+    return () => {
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    };
+  }, []);
+  return (
+    <dialog ref={dialog} class={wide ? "wide-dialog" : ""} aria-labelledby={heading} onClose={onClose} onCancel={onClose}>
+      <header class="dialog-head">
+        <h2 id={heading}>{title}</h2>
+        <button type="button" class="plain" onClick={onClose} aria-label={t("action.close")}>✕</button>
+      </header>
+      {children}
+    </dialog>
+  );
+}

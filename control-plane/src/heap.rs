@@ -1,4 +1,4 @@
-//! How the C library keeps memory.
+//! How the C library keeps memory: that of libraries in C alone where the control plane has an allocator of its own (see `main.rs`).
 
 /// Lets threads share arenas of the heap, one for each core and two at least, in place of eight for each core. To be called before other
 /// threads run. Where `MALLOC_ARENA_MAX` is set, that counts; other C libraries have no such arenas.

@@ -261,6 +261,7 @@ mod tests {
         assert_eq!((author, &*detail), (Author::operator("alice"), "exclusion-apply"));
         assert_eq!(Signature::default().author.kind, AuthorKind::ControlPlane);
     }
+
     #[tokio::test(start_paused = true)]
     async fn old_versions_go_where_nothing_is_written() {
         let folder = tempfile::tempdir().unwrap();

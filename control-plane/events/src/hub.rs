@@ -200,12 +200,12 @@ impl EventHub {
         self.inner.all_taps.open(receiver)
     }
 
-    /// What was counted since the last call.
     /// Counts requests of a route for the rollups, as a gateway reports them; the id is empty for those outside of all routes.
     pub fn count_requests(&self, route: &str, requests: u64) {
         self.tallies().count_requests(route, requests, (self.inner.clock)());
     }
 
+    /// What was counted since the last call.
     pub(super) fn take_tallies(&self) -> Taken {
         self.tallies().take()
     }

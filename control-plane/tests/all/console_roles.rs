@@ -259,7 +259,7 @@ async fn the_last_admin_stays() {
         assert_eq!((refused.status.as_u16(), &refused.body["error"]), (409, &json!("last_admin")), "{}", refused.text);
     }
     assert_eq!(console.get(&alice, "/session/_me").await.status, 200);
-    let unknown = console.post(&alice, "/operators/_remove", &json!({ "name": "nobody" })).await;
+    let unknown = console.post(&alice, "/operators/_remove", &json!({ "name": "missing" })).await;
     assert_eq!((unknown.status.as_u16(), &unknown.body["error"]), (404, &json!("unknown_operator")));
     // Two admins who demote each other at once: one of them stays.
     let promoted = console.post(&alice, "/operators/_role", &json!({ "name": "anna", "role": "admin" })).await;

@@ -24,8 +24,8 @@ pub(super) struct Current {
 }
 
 /// Lets only requests with a session through to `routes`, of those that are no GET or HEAD only those with the session's token
-/// against forged requests, and of all of them those that the operator's role includes (see `roles`). The handlers find the [`Operator`] among the extensions. Answers are marked
-/// as not to be stored. The descriptions of the routes say all that from here on.
+/// against forged requests, and of all of them those that the operator's role includes (see `roles`). The handlers find the
+/// [`Operator`] among the extensions. Answers are marked as not to be stored. The descriptions of the routes say all that from here on.
 pub fn protect<S: Clone + Send + Sync + 'static>(routes: Routes<S>, console: Console) -> Routes<S> {
     let layer = middleware::from_fn(move |request: Request, next: Next| {
         let console = console.clone();

@@ -4,13 +4,23 @@ import { en } from "./en";
 
 /** The names of all texts. */
 export type Key = keyof typeof en;
-/** A catalogue: every key has a text. The type makes a missing or superfluous key an error of the build. */
-export type Catalogue = { readonly [K in Key]: string };
+/** A text for one and for any other count, by the rules of the language (`Intl.PluralRules`). */
+export interface Forms {
+  readonly one: string;
+  readonly other: string;
+}
+/** The names of texts that depend on `{count}`. */
+export type Counted = { [K in Key]: (typeof en)[K] extends Forms ? K : never }[Key];
+/** A catalogue: every key has a text, or its forms. The type makes a missing or superfluous key an error of the build. */
+export type Catalogue = { readonly [K in Key]: K extends Counted ? Forms : string };
+/** What stands in the place of `{name}`. */
+type Parameters = Record<string, string | number>;
 /** The languages of the console. */
 export type Language = "en" | "de";
 
 const KEY = "palisade.language";
 let texts: Catalogue = en;
+let plurals: Intl.PluralRules | null = null;
 
 /** The language chosen in this browser, or that of the browser. */
 export function language(): Language {
@@ -35,18 +45,27 @@ export async function loadCatalogue(): Promise<void> {
   if (language() === "de") texts = (await import("./de")).de;
 }
 
-/** A text, with `{name}` replaced by parameters. */
-export function t(key: Key, parameters: Record<string, string | number> = {}): string {
-  return texts[key].replace(/\{(\w+)\}/g, (whole, name: string) => {
+/** A text, with `{name}` replaced by parameters. One with forms takes the form for `count`, which is a number. */
+export function t<K extends Key>(key: K, ...[parameters = {} as Parameters]: K extends Counted ? [Parameters & { count: number }] : [Parameters?]): string {
+  const text: string | Forms = texts[key];
+  const chosen = typeof text === "string" ? text : text[form(Number(parameters["count"]))];
+  return chosen.replace(/\{(\w+)\}/g, (whole, name: string) => {
     const value = parameters[name];
     return value === undefined ? whole : typeof value === "number" ? number(value) : value;
   });
 }
 
+/** The form for a number as [`number`] writes it: 1.04 is written as 1. */
+function form(count: number): keyof Forms {
+  plurals ??= new Intl.PluralRules(language(), { maximumFractionDigits: 1 });
+  return plurals.select(count) === "one" ? "one" : "other";
+}
+
 /** A text whose key is made of data, such as an action; the data itself where there is no such text. */
 export function word(prefix: string, value: string): string {
   const key = `${prefix}.${value}`;
-  return key in texts ? texts[key as Key] : value;
+  const text: string | Forms | undefined = texts[key as Key];
+  return typeof text === "string" ? text : value;
 }
 
 /** A number with the separators of the language and at most one decimal. */

@@ -18,7 +18,7 @@ const BANS: Column<Ban>[] = [
   { key: "who", head: t("col.identity"), width: "minmax(11rem, 1.2fr)", cell: (row) => <span class="mono who">{row.key}</span> },
   { key: "why", head: t("col.reason"), width: "minmax(8rem, 2fr)", cell: (row) => <span title={row.reason}>{row.reason}</span> },
   { key: "by", head: t("col.by"), width: "minmax(6rem, 1fr)", wide: true, cell: (row) => row.issued_by },
-  { key: "score", head: t("col.score"), width: "6rem", wide: true, end: true, cell: (row) => t("unit.points", { value: row.score }) },
+  { key: "score", head: t("col.score"), width: "6rem", wide: true, end: true, cell: (row) => t("unit.points", { count: row.score }) },
   { key: "since", head: t("col.since"), width: "8rem", wide: true, cell: (row) => <Time at={row.issued_at} how="relative" /> },
   { key: "until", head: t("col.until"), width: "8rem", cell: (row) => <Time at={row.until} how="relative" /> },
 ];
@@ -80,7 +80,7 @@ function BanDetails({ ban, onClose, onLift, onDecide }: { ban: Ban; onClose: () 
   return (
     <Dialog title={ban.key} onClose={onClose} wide>
       <div class="stack">
-        <Facts of={[[t("col.reason"), ban.reason], [t("col.by"), ban.issued_by], [t("col.score"), t("unit.points", { value: ban.score })], [t("col.since"), <Time at={ban.issued_at} />], [t("col.until"), <Time at={ban.until} />], [t("incident.tags"), ban.tags.length > 0 && <span class="tags">{ban.tags.map((tag) => <Badge key={tag}>{tag}</Badge>)}</span>]]} />
+        <Facts of={[[t("col.reason"), ban.reason], [t("col.by"), ban.issued_by], [t("col.score"), t("unit.points", { count: ban.score })], [t("col.since"), <Time at={ban.issued_at} />], [t("col.until"), <Time at={ban.until} />], [t("incident.tags"), ban.tags.length > 0 && <span class="tags">{ban.tags.map((tag) => <Badge key={tag}>{tag}</Badge>)}</span>]]} />
         <Signals of={ban.signals} />
         {ban.timeline.length > 0 && (
           <ol class="timeline">

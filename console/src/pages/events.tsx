@@ -1,7 +1,7 @@
 /** Search in stored events. */
 import { useEffect, useState } from "preact/hooks";
 import { search, type Stored } from "../api/events";
-import { number, t, word } from "../i18n";
+import { t, word } from "../i18n";
 import { useRoute } from "../router";
 import { Badge } from "../ui/bits";
 import { EventDetails, actionOf, callerOf, sentence, toneOf } from "../ui/event";
@@ -17,7 +17,7 @@ export const EVENT_COLUMNS: Column<Stored>[] = [
   { key: "who", head: t("col.identity"), width: "minmax(8rem, 1fr)", cell: (row) => <span class="mono">{callerOf(row.event)}</span> },
   { key: "request", head: t("col.request"), width: "minmax(8rem, 2fr)", wide: true, cell: (row) => <span class="mono" title={row.event.http?.path}>{row.event.http ? `${row.event.http.method ?? ""} ${row.event.http.path ?? ""}` : ""}</span> },
   { key: "what", head: t("col.message"), width: "minmax(8rem, 2fr)", wide: true, cell: (row) => <span title={sentence(row.event)}>{sentence(row.event)}</span> },
-  { key: "score", head: t("col.score"), width: "6rem", end: true, wide: true, cell: (row) => (row.event.threat?.score !== undefined ? t("unit.points", { value: row.event.threat.score }) : "") },
+  { key: "score", head: t("col.score"), width: "6rem", end: true, wide: true, cell: (row) => (row.event.threat?.score !== undefined ? t("unit.points", { count: row.event.threat.score }) : "") },
 ];
 
 /** The search. */
@@ -55,7 +55,7 @@ export default function Events() {
       <EventFilters path="/events" filters={filters} />
       {error ? <Problem error={error} retry={() => void load(null)} /> : (
         <>
-          <p class="count" role="status">{busy ? t("state.loading") : t("events.count", { count: number(events.length) })} {told}</p>
+          <p class="count" role="status">{busy ? t("state.loading") : t("events.count", { count: events.length })} {told}</p>
           <Table label={t("nav.events")} columns={EVENT_COLUMNS} total={events.length} row={(index) => events[index]} id={(row) => row.id} onOpen={show} tone={(row) => `tone-${toneOf(row.event)}`} onView={(_, to) => next && !busy && to >= events.length && events.length > 0 && void load(next)} />
           {next && <button type="button" disabled={busy} onClick={() => void load(next)}>{t("events.older")}</button>}
         </>

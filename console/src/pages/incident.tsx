@@ -4,7 +4,7 @@ import { search, type Stored } from "../api/events";
 import { call } from "../api/http";
 import { setState, type Incident } from "../api/security";
 import { Decide, lift, take, type Deciding } from "../decide";
-import { number, t, word } from "../i18n";
+import { t, word } from "../i18n";
 import { href } from "../router";
 import { useLoaded } from "../ui/async";
 import { Badge, Facts, Panel } from "../ui/bits";
@@ -56,7 +56,7 @@ function Body({ incident, reload }: { incident: Incident; reload: () => void }) 
           <Facts
             of={[
               [t("col.state"), <StateBadge of={incident} />],
-              [t("col.score"), t("unit.points", { value: incident.max_score })],
+              [t("col.score"), t("unit.points", { count: incident.max_score })],
               [t("col.events"), t("incident.events", { count: incident.count, enforced: incident.enforced_count })],
               [t("incident.first"), <Time at={incident.first_seen} />],
               [t("col.last_seen"), <Time at={incident.last_seen} />],
@@ -120,7 +120,7 @@ function Timeline({ incident }: { incident: Incident }) {
           <li key={index} class={entry.enforced ? "enforced" : ""}>
             <Time at={entry.at} how="clock" />
             <span><Badge tone={entry.enforced ? "bad" : "info"}>{word("decision", entry.action)}</Badge> {entry.enforced ? "" : <span class="muted">{t("incident.not_enforced")} </span>}{entry.message}</span>
-            <span class="muted">{entry.route_name || entry.route_id || t("overview.no_route")} · {t("unit.points", { value: entry.score })} · {word("category", entry.category)}</span>
+            <span class="muted">{entry.route_name || entry.route_id || t("overview.no_route")} · {t("unit.points", { count: entry.score })} · {word("category", entry.category)}</span>
           </li>
         ))}
       </ol>
@@ -140,7 +140,7 @@ function Events({ incident }: { incident: Incident }) {
               {found.events.map((stored) => (
                 <li key={stored.id}><button type="button" class="row-button" onClick={() => show(stored)}><EventLine of={stored} /></button></li>
               ))}
-              {found.next && <li class="muted">{t("events.more", { count: number(found.events.length) })}</li>}
+              {found.next && <li class="muted">{t("events.more", { count: found.events.length })}</li>}
             </ul>
           )
         )}

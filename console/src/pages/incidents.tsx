@@ -15,7 +15,7 @@ import { IncidentPage } from "./incident";
 const COLUMNS: Column<Incident>[] = [
   { key: "who", head: t("col.identity"), width: "minmax(11rem, 1.3fr)", cell: (row) => <span class="who mono">{row.key}</span> },
   { key: "state", head: t("col.state"), width: "8.5rem", cell: (row) => <StateBadge of={row} /> },
-  { key: "score", head: t("col.score"), width: "6rem", end: true, wide: true, cell: (row) => t("unit.points", { value: row.max_score }) },
+  { key: "score", head: t("col.score"), width: "6rem", end: true, wide: true, cell: (row) => t("unit.points", { count: row.max_score }) },
   { key: "count", head: t("col.events"), width: "7rem", end: true, wide: true, cell: (row) => number(row.count) },
   { key: "what", head: t("col.last_message"), width: "minmax(10rem, 2.5fr)", wide: true, cell: (row) => <span title={row.last_message}>{row.last_message}</span> },
   { key: "where", head: t("col.routes"), width: "minmax(6rem, 1fr)", wide: true, cell: (row) => row.routes.join(", ") },

@@ -49,8 +49,8 @@ function Feed() {
       <p class="count">
         <span role="status"><Badge tone={state?.connection === "open" ? "good" : "warn"}>{t(`live.${state?.connection ?? "connecting"}`)}</Badge></span>{" "}
         {t("live.counts", { rate: number(Math.round(state?.rate ?? 0)), seen: number(state?.seen ?? 0), kept: number(rows.length) })}
-        {state && state.dropped > 0 ? ` ${t("live.dropped", { count: number(state.dropped) })}` : ""}
-        {paused && state && state.waiting > 0 ? ` ${t("live.waiting", { count: number(state.waiting) })}` : ""}
+        {state && state.dropped > 0 ? ` ${t("live.dropped", { count: state.dropped })}` : ""}
+        {paused && state && state.waiting > 0 ? ` ${t("live.waiting", { count: state.waiting })}` : ""}
       </p>
       <Table label={t("nav.live")} columns={EVENT_COLUMNS} total={rows.length} row={(index) => rows[rows.length - 1 - index]} id={(row) => row.id} onOpen={show} tone={(row) => `tone-${toneOf(row.event)}`} />
       {shown && <EventDetails of={shown} onClose={() => show(null)} />}

@@ -35,13 +35,13 @@ export default function Lookup() {
         <Panel title={verdict.ip}>
           <Facts
             of={[
-              [t("col.score"), t("unit.points", { value: verdict.score })],
+              [t("col.score"), t("unit.points", { count: verdict.score })],
               [t("lookup.verdict"), <Badge tone={verdict.blocking ? "bad" : verdict.score ? "warn" : "good"}>{verdict.blocking ? t("lookup.blocking") : verdict.score ? t("lookup.suspicious") : t("lookup.unknown")}</Badge>],
               [t("lookup.place"), [verdict.location?.city, verdict.location?.country_name].filter(Boolean).join(", ")],
               [t("lookup.network"), [verdict.location?.org, verdict.location?.asn && `AS${verdict.location.asn}`].filter(Boolean).join(" · ")],
             ]}
           />
-          <ul class="lines">{verdict.hits.map((hit, index) => <li key={index}><Badge>{hit.kind}</Badge> <strong>{hit.name ?? hit.id}</strong> {hit.weight !== undefined && t("unit.points", { value: hit.weight })} <span class="muted">{typeof hit.detail === "string" ? hit.detail : hit.detail ? JSON.stringify(hit.detail) : ""}</span></li>)}</ul>
+          <ul class="lines">{verdict.hits.map((hit, index) => <li key={index}><Badge>{hit.kind}</Badge> <strong>{hit.name ?? hit.id}</strong> {hit.weight !== undefined && t("unit.points", { count: hit.weight })} <span class="muted">{typeof hit.detail === "string" ? hit.detail : hit.detail ? JSON.stringify(hit.detail) : ""}</span></li>)}</ul>
           <div class="actions"><a class="button" href={href("/bans", { q: verdict.ip })}>{t("lookup.ban")}</a><a class="button" href={href("/events", { ref: `ip:${verdict.ip}` })}>{t("lookup.events")}</a></div>
         </Panel>
       )}

@@ -98,7 +98,7 @@ function Shares({ title, list, link }: { title: string; list: Share[]; link: (sh
           return (
             <li key={name}>
               <span class="share-name">{to ? <a href={to}>{name}</a> : name}</span>
-              <span class="share-value">{share.requests > 0 && `${t("overview.share.requests", { requests: share.requests })}, `}{t("overview.share", { refused: share.refused, observed: share.observed })}</span>
+              <span class="share-value">{share.requests > 0 && `${t("overview.share.requests", { count: share.requests })}, `}{t("overview.share", { refused: share.refused, observed: share.observed })}</span>
               <meter min={0} max={most} value={share.refused + share.observed} aria-label={name} />
             </li>
           );
@@ -131,7 +131,7 @@ function Health({ health }: { health: Overview["health"] }) {
           ))}
         </ul>
       )}
-      <Facts of={[[t("overview.store"), store.enabled ? t("overview.store.value", { events: store.events, size: bytes(store.bytes), days: store.retention.days }) : t("overview.store.off")], [t("overview.store.oldest"), store.oldest && <Time at={store.oldest} />]]} />
+      <Facts of={[[t("overview.store"), store.enabled ? t("overview.store.value", { events: t("events.count", { count: store.events }), size: bytes(store.bytes), days: t("unit.days", { count: store.retention.days }) }) : t("overview.store.off")], [t("overview.store.oldest"), store.oldest && <Time at={store.oldest} />]]} />
     </Panel>
   );
 }

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { COLLECTIONS, count, list, type Entity } from "../api/entities";
 import type { PageProps } from "../app";
-import { number, t, word } from "../i18n";
+import { t, word } from "../i18n";
 import { href, navigate, useRoute } from "../router";
 import { useDebounced, useLoaded } from "../ui/async";
 import { Badge } from "../ui/bits";
@@ -76,7 +76,7 @@ function Collection({ name }: { name: string }) {
           const found = wanted ? all.filter((entity) => hayOf(entity).includes(wanted)) : all;
           return (
             <>
-              <p class="count" role="status">{wanted ? t("list.found", { count: number(found.length), total: number(all.length) }) : t("list.total", { count: number(all.length) })}</p>
+              <p class="count" role="status">{wanted ? t("list.found", { found: found.length, count: all.length }) : t("list.total", { count: all.length })}</p>
               <Table label={word("collection", name)} columns={COLUMNS} total={found.length} row={(index) => found[index]} id={(row) => row.id} onOpen={(row) => navigate(href(`/policies/${name}/${encodeURIComponent(row.id)}`))} />
             </>
           );

@@ -40,7 +40,7 @@ export default function Tuning() {
           const found = all.matches.filter((row) => !text || `${row.rule_id} ${row.target.full} ${row.path} ${row.msg} ${row.references.join(" ")}`.toLowerCase().includes(text));
           return (
             <>
-              <p class="count" role="status">{t("tuning.kept", { count: number(all.store.retained), max: number(all.store.max) })}</p>
+              <p class="count" role="status">{t("tuning.kept", { count: all.store.retained, max: all.store.max })}</p>
               <Table label={t("nav.tuning")} columns={COLUMNS} total={found.length} row={(index) => found[index]} id={(row) => row.key} onOpen={(row) => open({ sample_id: row.id })} tone={(row) => (row.blocked ? "tone-bad" : "")} />
             </>
           );

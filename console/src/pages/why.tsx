@@ -38,7 +38,7 @@ function said(of: Explained): string {
   const { verdict, rules } = of;
   if (!verdict) return t("why.no_verdict");
   const rule = rules.find((rule) => rule.refused) ?? rules[0];
-  const parameters = { module: verdict.module, action: word("decision", verdict.action), score: verdict.score };
+  const parameters = { module: verdict.module, action: word("decision", verdict.action), points: t("why.points", { count: verdict.score }) };
   if (!verdict.enforced) return t(verdict.dry_run ? "why.dry_run" : "why.observed", parameters);
   return rule ? t("why.rule", { ...parameters, rule: String(rule.rule_id ?? ""), msg: rule.msg ?? "" }) : t("why.enforced", parameters);
 }
@@ -70,7 +70,7 @@ function Explanation({ of }: { of: Explained }) {
             of={[
               [t("col.action"), verdict && <Badge tone={verdict.enforced ? "bad" : "warn"}>{word("decision", verdict.action)}</Badge>],
               [t("col.plugin"), verdict?.module],
-              [t("col.score"), verdict && t("unit.points", { value: verdict.score })],
+              [t("col.score"), verdict && t("unit.points", { count: verdict.score })],
               [t("why.tier"), verdict?.tier !== null && verdict?.tier !== undefined ? String(verdict.tier + 1) : ""],
               [t("why.incident"), of.incident && <a href={href("/events", { incident: of.incident })}>{of.incident}</a>],
             ]}

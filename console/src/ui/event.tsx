@@ -1,7 +1,7 @@
 /** Events: one line, and everything in them. Every value is a text node: attackers write most of them. */
 import type { EventBody, Match, Stored } from "../api/events";
 import type { Signal } from "../api/security";
-import { number, t, word } from "../i18n";
+import { t, word } from "../i18n";
 import { href } from "../router";
 import { Badge, Facts, type Tone } from "./bits";
 import { Dialog } from "./dialog";
@@ -60,7 +60,7 @@ export function Signals({ of }: { of: Signal[] | undefined }) {
             <tr key={index}>
               <th scope="row">{signal.source}</th>
               <td><Badge>{signal.tag ?? signal.kind ?? ""}</Badge></td>
-              <td class="end">{t("unit.points", { value: number(weight(signal)) })}</td>
+              <td class="end">{t("unit.points", { count: weight(signal) })}</td>
               <td>{typeof signal.detail === "string" ? signal.detail : signal.detail ? JSON.stringify(signal.detail) : ""}</td>
             </tr>
           ))}
@@ -102,7 +102,7 @@ export function EventDetails({ of, onClose }: { of: Stored; onClose: () => void 
             [t("col.time"), <Time at={of.at} />],
             [t("col.action"), <Badge tone={toneOf(event)}>{word("decision", actionOf(event))}</Badge>],
             [t("col.reason"), event.decision?.reason],
-            [t("col.score"), event.threat?.score !== undefined && t("unit.points", { value: event.threat.score })],
+            [t("col.score"), event.threat?.score !== undefined && t("unit.points", { count: event.threat.score })],
             [t("col.request"), event.http && <span class="mono">{`${event.http.method ?? ""} ${event.http.host ?? ""}${event.http.path ?? ""}`}</span>],
             [t("col.status"), event.http?.status ? String(event.http.status) : ""],
             [t("col.identity"), callerOf(event) && <span class="mono">{callerOf(event)}</span>],

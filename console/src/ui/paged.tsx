@@ -71,7 +71,7 @@ export function PagedTable<T>(props: PagedProps<T>) {
   return (
     <>
       <p class="count" role="status">
-        {found ? t("list.found", { count: total, total: list.total }) : t("list.total", { count: total })}
+        {found ? t("list.found", { found: total, count: list.total }) : t("list.total", { count: total })}
         {found && !list.isComplete() ? ` ${t("list.searching")}` : ""}
       </p>
       <Table label={props.label} columns={props.columns} total={total} row={row} id={props.id} onView={onView} onOpen={props.onOpen} {...(props.tone ? { tone: props.tone } : {})} />

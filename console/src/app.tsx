@@ -10,6 +10,7 @@ import { Shortcuts, useShortcuts } from "./shortcuts";
 import { Preferences } from "./preferences";
 import { SessionContext } from "./session";
 import { Page, Problem } from "./ui/page";
+import { RoleNote, useMay, type Role } from "./ui/role";
 import { Toasts, tellProblem } from "./ui/toast";
 
 /** What a page gets: the rest of its path, such as an id. */
@@ -21,6 +22,8 @@ interface Entry {
   path: string;
   label: Key;
   group: Key;
+  /** The role without which none of its calls is answered. */
+  least?: Role;
   load: () => Promise<{ default: ComponentType<PageProps> }>;
 }
 
@@ -40,7 +43,7 @@ const NAV: Entry[] = [
   { path: "/api", label: "nav.api", group: "nav.group.look", load: () => import("./pages/api-report") },
   { path: "/bots", label: "nav.bots", group: "nav.group.look", load: () => import("./pages/bots") },
   { path: "/audit", label: "nav.audit", group: "nav.group.admin", load: () => import("./pages/audit") },
-  { path: "/operators", label: "nav.operators", group: "nav.group.admin", load: () => import("./pages/operators") },
+  { path: "/operators", label: "nav.operators", group: "nav.group.admin", least: "admin", load: () => import("./pages/operators") },
   { path: "/account", label: "nav.account", group: "nav.group.admin", load: () => import("./pages/account") },
 ];
 const GROUPS: Key[] = ["nav.group.watch", "nav.group.decide", "nav.group.look", "nav.group.admin"];
@@ -162,6 +165,7 @@ function decode(part: string): string {
 function Loader({ entry, rest }: { entry: Entry; rest: string[] }) {
   const [loaded, set] = useState<{ page: ComponentType<PageProps> } | null>(null);
   const [error, setError] = useState<unknown>(null);
+  const may = useMay(entry.least ?? "viewer");
   useEffect(() => {
     let here = true;
     entry.load().then((module) => here && set({ page: module.default }), (error: unknown) => here && setError(error));
@@ -171,6 +175,7 @@ function Loader({ entry, rest }: { entry: Entry; rest: string[] }) {
   }, [entry]);
   const key = useMemo(() => rest.join("/"), [rest.join("/")]);
   if (error) return <Page title={t(entry.label)}><Problem error={error} retry={() => location.reload()} /></Page>;
+  if (!may && entry.least) return <Page title={t(entry.label)}><RoleNote least={entry.least} /></Page>;
   if (!loaded) return <p class="empty" role="status">{t("state.loading")}</p>;
   const LoadedPage = loaded.page;
   return <LoadedPage key={key} rest={rest} />;

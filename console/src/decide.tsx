@@ -1,6 +1,6 @@
 /** Decisions about an identity: ban, extend, unban, allow, take off the allowlist; each with a way back. */
 import { useState } from "preact/hooks";
-import { allow, ban, disallow, extend, unban, type Allowance, type Ban } from "./api/security";
+import { allow, allowanceOf, ban, banOf, disallow, extend, unban, type Allowance, type Ban } from "./api/security";
 import { t, type Key } from "./i18n";
 import { Field } from "./ui/bits";
 import { Dialog } from "./ui/dialog";
@@ -12,15 +12,19 @@ export type Deciding = "ban" | "extend" | "allow";
 
 const DURATIONS: [number, Key][] = [[3600, "duration.hour"], [86_400, "duration.day"], [604_800, "duration.week"], [2_592_000, "duration.month"]];
 
+/** Seconds that are left of a ban or an entry. */
+function left(of: { until: number | null }): number {
+  return Math.max(60, Math.round(((of.until ?? 0) - Date.now()) / 1000));
+}
+
 /** Lifts a ban at once; the way back bans for the time that was left. */
 export async function lift(key: string, before: Ban | null, done: () => void): Promise<void> {
   try {
     const answer = await unban(key);
     const wider = answer.still_banned_by ?? [];
-    const left = before ? Math.max(60, Math.round((before.until - Date.now()) / 1000)) : 0;
     tell(
       wider.length ? t("toast.unbanned.wider", { key, by: wider.join(", ") }) : t("toast.unbanned", { key }),
-      before ? async () => { await ban(key, left, before.reason); done(); } : null,
+      before ? async () => { await ban(key, left(before), before.reason); done(); } : null,
     );
     done();
   } catch (error) {
@@ -32,8 +36,7 @@ export async function lift(key: string, before: Ban | null, done: () => void): P
 export async function take(key: string, before: Allowance | null, done: () => void): Promise<void> {
   try {
     await disallow(key);
-    const left = before?.until ? Math.max(60, Math.round((before.until - Date.now()) / 1000)) : null;
-    tell(t("toast.disallowed", { key }), before ? async () => { await allow(key, before.reason, left); done(); } : null);
+    tell(t("toast.disallowed", { key }), before ? async () => { await allow(key, before.reason, before.until === null ? null : left(before)); done(); } : null);
     done();
   } catch (error) {
     tellProblem(error);
@@ -47,19 +50,28 @@ export function Decide({ what, target, before, onClose, onDone }: { what: Decidi
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
   const run = async () => {
+    // The caller may be banned already: the way back leads to that ban.
+    const there = before ?? (await banOf(target));
     if (what === "ban") {
       const answer = await ban(target, seconds, reason);
       const note = answer.enforced ? t("toast.banned", { key: target }) : t("toast.banned.not_enforced", { key: target, reason: answer.reason ?? "" });
-      tell(note, async () => { await unban(target); onDone(); });
+      tell(note, async () => {
+        await unban(target);
+        if (there) await ban(target, left(there), there.reason);
+        onDone();
+      });
     } else if (what === "extend") {
-      const left = before ? Math.max(60, Math.round((before.until - Date.now()) / 1000)) : null;
       await extend(target, seconds);
-      tell(t("toast.extended", { key: target }), left === null ? null : async () => { await extend(target, left); onDone(); });
+      // An end is never moved back: the ban as it was takes the place of the extended one.
+      tell(t("toast.extended", { key: target }), there ? async () => { await unban(target); await ban(target, left(there), there.reason); onDone(); } : null);
     } else {
+      const entry = await allowanceOf(target);
       await allow(target, reason, seconds || null);
       tell(t("toast.allowed", { key: target }), async () => {
-        await disallow(target);
-        if (before) await ban(target, Math.max(60, Math.round((before.until - Date.now()) / 1000)), before.reason);
+        if (entry) await allow(target, entry.reason, entry.until === null ? null : left(entry));
+        else await disallow(target);
+        // A ban of an allowed identity is refused, and has no effect.
+        if (there && !entry) await ban(target, left(there), there.reason);
         onDone();
       });
     }
@@ -80,7 +92,7 @@ export function Decide({ what, target, before, onClose, onDone }: { what: Decidi
     <Dialog title={t(`decide.${what}`, { key: target })} onClose={onClose}>
       <form class="stack" onSubmit={(event) => void submit(event)}>
         <p class="muted">{t(`decide.${what}.help`)}</p>
-        <Field label={t("decide.duration")}>
+        <Field label={what === "extend" ? t("decide.by") : t("decide.duration")}>
           {(props) => (
             <select {...props} value={seconds} onChange={(event) => setSeconds(Number(event.currentTarget.value))}>
               {DURATIONS.map(([value, text]) => <option key={value} value={value}>{t(text)}</option>)}

@@ -29,7 +29,8 @@ export function href(path: string, query: Record<string, string | null | undefin
 
 /** Goes to an address of [`href`]. Filters replace the entry of the history, pages add one. */
 export function navigate(to: string, how: "push" | "replace" = "push"): void {
-  if (how === "push") history.pushState(null, "", to);
+  // The same address again is no further entry: a field reports Enter and its change.
+  if (how === "push" && to !== location.pathname + location.search) history.pushState(null, "", to);
   else history.replaceState(null, "", to);
   for (const listener of listeners) listener();
 }

@@ -53,9 +53,18 @@ export interface Schema {
 
 const path = (collection: string, id?: string) => `/entities/${encodeURIComponent(collection)}${id === undefined ? "" : `/${encodeURIComponent(id)}`}`;
 
-/** All entities of a collection, with the fields that lists show. */
+/** All entities of a collection. */
 export async function list(collection: string, signal?: AbortSignal): Promise<Entity[]> {
   return get<Entity[]>(path(collection), signal);
+}
+
+/** The field that says that a collection's entity only observes. */
+const OBSERVES: Record<string, string> = { "threat-policies": "dry_run", "waf-configs": "block" };
+
+/** All entities of a collection with the fields that its list shows: whole documents, such as rulesets, may be long. */
+export async function heads(collection: string, signal?: AbortSignal): Promise<Entity[]> {
+  const fields = ["id", "name", "description", "tags", "metadata.updated_at", ...(collection === "global-config" ? [] : ["enabled"]), ...(collection in OBSERVES ? [OBSERVES[collection]] : [])];
+  return get<Entity[]>(`${path(collection)}${query({ fields: fields.join(",") })}`, signal);
 }
 
 /** How many entities a collection has. */

@@ -56,6 +56,8 @@ export const endSessions = (name: string) => post<{ ended: number }>("/operators
 export const keys = (signal?: AbortSignal) => get<{ keys: AdminKey[] }>("/keys/_list", signal);
 /** Makes a key; its secret is shown once. `seconds` is its life, null for no end. */
 export const createKey = (name: string, scopes: string[], seconds: number | null) => post<{ key: AdminKey; secret: string }>("/keys/_create", { name, scopes, expires_in_seconds: seconds });
+/** Moves the end of a key to `seconds` from now: 0 for now, null for no end. */
+export const expireKey = (id: string, seconds: number | null) => post("/keys/_expire", { id, in_seconds: seconds });
 /** Ends a key for good. */
 export const revokeKey = (id: string) => post("/keys/_revoke", { id });
 /** A new key in the place of one, which ends after a day. */

@@ -1,8 +1,15 @@
 /** A long list of the server, page by page: what is looked at is loaded, and all of it only for a search. */
 import { call, query } from "./http";
 
-/** Entries of a page. */
+/** Entries of a page that is looked at. */
 const SIZE = 1000;
+/** Entries of a page when all of a list is loaded: few calls, and none whose answer takes the page long to read. */
+const WHOLE = 2500;
+
+/** The entries with exactly this identity: the server finds them at once, however long the list is. */
+export async function withIdentity<T>(path: string, field: string, filters: Record<string, string | undefined>, key: string, signal: AbortSignal): Promise<T[]> {
+  return (await call<Record<string, T[]>>("GET", path + query({ ...filters, "filter.ref": key }), { signal })).body[field] ?? [];
+}
 
 /** A list below `path` whose entries are in the field `field` of its pages. */
 export class PagedList<T> {
@@ -11,9 +18,11 @@ export class PagedList<T> {
   loaded = false;
   error: unknown = null;
   private rows: (T | undefined)[] = [];
-  private arrived = 0;
+  /** How many entries are there. */
+  private filled = 0;
+  private done = false;
   private whole: Promise<void> | null = null;
-  private readonly asked = new Set<number>();
+  private readonly asked = new Set<string>();
   private readonly abort = new AbortController();
 
   constructor(
@@ -22,7 +31,7 @@ export class PagedList<T> {
     private readonly filters: Record<string, string | undefined>,
     private readonly changed: () => void,
   ) {
-    void this.page(1);
+    void this.page(1, SIZE);
   }
 
   /** An entry, if its page is there. */
@@ -32,7 +41,7 @@ export class PagedList<T> {
 
   /** Loads the pages of these rows. */
   ensure(from: number, to: number): void {
-    for (let page = Math.floor(from / SIZE) + 1; page <= Math.ceil(Math.min(to, this.total) / SIZE); page += 1) void this.page(page);
+    for (let page = Math.floor(from / SIZE) + 1; page <= Math.ceil(Math.min(to, this.total) / SIZE); page += 1) void this.page(page, SIZE);
   }
 
   /** Loads all pages; resolves when they are there. */
@@ -42,8 +51,12 @@ export class PagedList<T> {
   }
 
   private async loadAll(): Promise<void> {
-    const pages = Math.ceil(this.total / SIZE);
-    for (let page = 1; page <= pages; page += 4) await Promise.all([0, 1, 2, 3].map((more) => (page + more <= pages ? this.page(page + more) : null)));
+    if (this.isComplete()) return;
+    const pages = Math.ceil(this.total / WHOLE);
+    for (let page = 1; page <= pages; page += 3) await Promise.all([0, 1, 2].map((more) => (page + more <= pages ? this.page(page + more, WHOLE) : null)));
+    // The list may have become shorter or longer meanwhile; what there was is there.
+    this.done = !this.error;
+    this.changed();
   }
 
   /** The entries that are there, in order. */
@@ -53,7 +66,7 @@ export class PagedList<T> {
 
   /** Whether every entry is there. */
   isComplete(): boolean {
-    return this.loaded && this.arrived >= Math.ceil(this.total / SIZE);
+    return this.loaded && (this.done || this.filled >= this.total);
   }
 
   /** Ends calls that are under way. */
@@ -61,20 +74,24 @@ export class PagedList<T> {
     this.abort.abort();
   }
 
-  private async page(page: number): Promise<void> {
-    if (this.asked.has(page)) return;
-    this.asked.add(page);
+  private async page(page: number, size: number): Promise<void> {
+    const key = `${size} ${page}`;
+    if (this.asked.has(key)) return;
+    this.asked.add(key);
     try {
-      const answer = await call<Record<string, T[]>>("GET", this.path + query({ ...this.filters, page, pageSize: SIZE }), { signal: this.abort.signal });
+      const answer = await call<Record<string, T[]>>("GET", this.path + query({ ...this.filters, page, pageSize: size }), { signal: this.abort.signal });
       const list = answer.body[this.field] ?? [];
       this.total = Number(answer.headers.get("x-total") ?? list.length);
-      list.forEach((row, index) => (this.rows[(page - 1) * SIZE + index] = row));
+      list.forEach((row, index) => {
+        const at = (page - 1) * size + index;
+        if (this.rows[at] === undefined) this.filled += 1;
+        this.rows[at] = row;
+      });
       this.loaded = true;
-      this.arrived += 1;
       this.error = null;
     } catch (error) {
       if (this.abort.signal.aborted) return;
-      this.asked.delete(page);
+      this.asked.delete(key);
       this.error = error;
     }
     this.changed();

@@ -1,5 +1,5 @@
 /** Endpoints of plugins: rules, tuning, learning, reputation, bots. */
-import { call, get, post } from "./http";
+import { ApiError, call, get, post } from "./http";
 
 /** An input of a request that a rule looks at. */
 export interface Target {
@@ -159,8 +159,16 @@ export const apply = (sample_id: string, proposal: Proposal, reason: string, for
 export const unapply = (config_ref: string, exclusion: number) => post("/tuning/_revert", { config_ref, exclusion });
 /** A call of a learning window: `_start`, `_stop`, `_discard`. */
 export const learning = (what: "_start" | "_stop" | "_discard", config_ref: string) => post(`/learning/${what}`, { config_ref });
-/** The report of a window. */
-export const report = (config_ref: string) => post<Report>("/learning/_report", { config_ref });
+/** The report of a window; null where the config has none. */
+export async function report(config_ref: string): Promise<{ window: Report | null }> {
+  try {
+    return { window: await post<Report>("/learning/_report", { config_ref }) };
+  } catch (error) {
+    // The endpoint has no other way to say that there is none.
+    if (error instanceof ApiError && error.status === 400 && error.message.includes("no such learning window")) return { window: null };
+    throw error;
+  }
+}
 /** Writes the verified exclusions of a window. */
 export const learn = (config_ref: string, reason: string) => post<{ count: number }>("/learning/_apply", { config_ref, reason });
 /** Checks rules; errors are part of the answer. */

@@ -8,6 +8,25 @@ export interface Operation {
   state: string;
   hits: number;
   last_seen: number | null;
+  would_refuse?: WouldRefuse;
+}
+
+/** What the contract would refuse. */
+export interface WouldRefuse {
+  requests: number;
+  callers: number;
+  samples: { kind: string; requests: number; where: string; detail: string }[];
+}
+
+/** A known bot. */
+export interface BotSignature {
+  name: string;
+  category: string;
+  ua_contains: string | string[];
+  rdns_suffixes: string[];
+  verifiable: boolean;
+  ip_ranges: string | null;
+  key_directory: string | null;
 }
 
 /** What a route's callers ask for, compared with its contract. */
@@ -20,6 +39,7 @@ export interface ApiRoute {
   operations: Operation[];
   shadows: Operation[];
   probes: Operation[];
+  outside_would_refuse?: WouldRefuse;
   drift: { operation: string; kind: string; where: string; observed: string; sensitive: boolean; count: number }[];
   auth: { findings: { severity: string; kind: string; method: string; path: string; detail: string }[] };
 }
@@ -48,6 +68,10 @@ export interface Fingerprint {
 
 /** The API report. */
 export const apiReport = (signal?: AbortSignal) => get<ApiReport>("/security/_api_report", signal);
+/** Every known bot. */
+export const botCatalog = (signal?: AbortSignal) => get<{ entries: BotSignature[] }>("/security/_bot_catalog", signal);
+/** The robots.txt and llms.txt that a policy makes. */
+export const robots = (policy: string) => post<{ robots_txt: string; llms_txt: string }>("/security/_robots_txt", { policy });
 /** The state of the verification of bots. */
 export const botStatus = (signal?: AbortSignal) => get<BotStatus>("/security/_bot_status", signal);
 /** Learned fingerprints, those of the most networks first. */

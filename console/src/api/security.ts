@@ -1,5 +1,5 @@
 /** Bans, the allowlist and incidents (`security/…`). Times are milliseconds since 1970. */
-import { get, post } from "./http";
+import { get, post, query } from "./http";
 
 /** An identity in two parts, such as `{kind: "ip", value: "192.0.2.1"}`. */
 export interface Ref {
@@ -100,7 +100,13 @@ export const status = (signal?: AbortSignal) => get<SecurityStatus>("/security/_
 export const ban = (ref: string, seconds: number, reason: string) =>
   post<{ enforced: boolean; reason?: string; ban: Ban }>("/security/_ban", { ref, duration_seconds: seconds, reason });
 
-/** Moves the end of a ban to `seconds` from now. */
+/** The ban of exactly this identity that is in force. */
+export const banOf = async (ref: string): Promise<Ban | null> => (await get<{ bans: Ban[] }>(`/security/_bans${query({ "filter.ref": ref })}`)).bans[0] ?? null;
+
+/** The entry of the allowlist for exactly this identity. */
+export const allowanceOf = async (ref: string): Promise<Allowance | null> => (await get<{ entries: Allowance[] }>(`/security/_allowlist${query({ "filter.ref": ref })}`)).entries[0] ?? null;
+
+/** Moves the end of a ban by `seconds`; it is never moved back. */
 export const extend = (ref: string, seconds: number) => post<{ enforced: boolean; ban: Ban }>("/security/_extend", { ref, duration_seconds: seconds });
 
 /** Lifts a ban. Answers the wider bans that still cover the identity. */

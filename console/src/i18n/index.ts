@@ -20,7 +20,6 @@ export type Language = "en" | "de";
 
 const KEY = "palisade.language";
 let texts: Catalogue = en;
-let plurals: Intl.PluralRules | null = null;
 
 /** The language chosen in this browser, or that of the browser. */
 export function language(): Language {
@@ -57,8 +56,7 @@ export function t<K extends Key>(key: K, ...[parameters = {} as Parameters]: K e
 
 /** The form for a number as [`number`] writes it: 1.04 is written as 1. */
 function form(count: number): keyof Forms {
-  plurals ??= new Intl.PluralRules(language(), { maximumFractionDigits: 1 });
-  return plurals.select(count) === "one" ? "one" : "other";
+  return kept("plural", () => new Intl.PluralRules(language(), { maximumFractionDigits: 1 })).select(count) === "one" ? "one" : "other";
 }
 
 /** A text whose key is made of data, such as an action; the data itself where there is no such text. */
@@ -68,9 +66,17 @@ export function word(prefix: string, value: string): string {
   return typeof text === "string" ? text : value;
 }
 
+const formats = new Map<string, unknown>();
+
+/** Formats are made once: making one takes longer than a hundred uses of it. */
+function kept<T>(name: string, make: () => T): T {
+  if (!formats.has(name)) formats.set(name, make());
+  return formats.get(name) as T;
+}
+
 /** A number with the separators of the language and at most one decimal. */
 export function number(value: number): string {
-  return new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 }).format(value);
+  return kept("number", () => new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 })).format(value);
 }
 
 /** A size in bytes. */
@@ -93,12 +99,12 @@ export function millis(time: number | string | null | undefined): number | null 
 
 /** A local date and time, short. */
 export function local(time: number): string {
-  return new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "medium" }).format(time);
+  return kept("local", () => new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "medium" })).format(time);
 }
 
 /** A time of the day, for charts and streams. */
 export function clock(time: number, seconds = true): string {
-  return new Intl.DateTimeFormat(locale(), { hour: "2-digit", minute: "2-digit", ...(seconds ? { second: "2-digit" } : {}) }).format(time);
+  return kept(seconds ? "seconds" : "minutes", () => new Intl.DateTimeFormat(locale(), { hour: "2-digit", minute: "2-digit", ...(seconds ? { second: "2-digit" } : {}) })).format(time);
 }
 
 const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1000]];
@@ -106,7 +112,7 @@ const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400_000], ["h
 /** How long ago, or in how long. */
 export function relative(time: number, now = Date.now()): string {
   const away = time - now;
-  const format = new Intl.RelativeTimeFormat(locale(), { numeric: "auto", style: "short" });
+  const format = kept("relative", () => new Intl.RelativeTimeFormat(locale(), { numeric: "auto", style: "short" }));
   for (const [unit, size] of STEPS) {
     if (Math.abs(away) >= size || unit === "second") return format.format(Math.round(away / size), unit);
   }

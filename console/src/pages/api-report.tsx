@@ -1,5 +1,5 @@
 /** What callers ask of routes, compared with their contracts. */
-import { apiReport, type ApiRoute, type Operation } from "../api/reports";
+import { apiReport, type ApiRoute, type Operation, type WouldRefuse } from "../api/reports";
 import { number, t } from "../i18n";
 import { href } from "../router";
 import { useLoaded } from "../ui/async";
@@ -36,6 +36,19 @@ export default function ApiReportPage() {
   );
 }
 
+/** What the contract would refuse, with the reasons. */
+function Refusals({ of }: { of: { what: string; of: WouldRefuse | undefined }[] }) {
+  const found = of.filter(({ of }) => of && of.requests > 0);
+  if (found.length === 0) return null;
+  return (
+    <ul class="lines">
+      {found.slice(0, SHOWN).map(({ what, of }) => of && (
+        <li key={what}><Badge tone="warn">{t("api.would_refuse", { count: of.requests })}</Badge> <span class="mono">{what}</span> <span class="muted">{of.samples.slice(0, 3).map((sample) => [sample.where, sample.detail].filter(Boolean).join(": ")).join(" · ")}</span></li>
+      ))}
+    </ul>
+  );
+}
+
 function Route({ route }: { route: ApiRoute }) {
   const { contract } = route;
   const rows: Operation[] = [...route.shadows, ...route.operations, ...route.probes].slice(0, SHOWN);
@@ -50,6 +63,7 @@ function Route({ route }: { route: ApiRoute }) {
       {route.drift.length > 0 && (
         <ul class="lines">{route.drift.slice(0, SHOWN).map((drift, index) => <li key={index}><Badge tone={drift.sensitive ? "bad" : "info"}>{drift.kind.replaceAll("_", " ")}</Badge> <span class="mono">{drift.operation} {drift.where}</span> {drift.observed} <span class="muted">{t("api.times", { count: drift.count })}</span></li>)}</ul>
       )}
+      <Refusals of={[...route.operations.map((of) => ({ what: `${of.method} ${of.path}`, of: of.would_refuse })), { what: t("api.outside"), of: route.outside_would_refuse }]} />
       {rows.length > 0 && (
         <ul class="lines">{rows.map((row) => <li key={`${row.state} ${row.method} ${row.path}`}><Badge tone={TONES[row.state] ?? ""}>{row.state}</Badge> <span class="mono">{row.method} {row.path}</span> <span class="muted">{t("api.times", { count: row.hits })}{row.last_seen !== null && <> · <Time at={row.last_seen} how="relative" /></>}</span></li>)}</ul>
       )}

@@ -11,7 +11,7 @@ import { Time } from "../ui/time";
 
 const COLUMNS: Column<Stored>[] = [
   { key: "at", head: t("col.time"), width: "8rem", cell: (row) => <Time at={row.at} how="relative" /> },
-  { key: "who", head: t("audit.who"), width: "minmax(6rem, 1fr)", cell: (row) => row.event.user?.name ?? t("history.unknown") },
+  { key: "who", head: t("audit.who"), width: "minmax(6rem, 1fr)", cell: (row) => row.event.user?.name ?? (row.event.source?.ip ? t("history.unknown") : t("history.author.command_line")) },
   { key: "what", head: t("col.action"), width: "minmax(8rem, 1fr)", cell: (row) => row.event.action ?? "" },
   { key: "ref", head: t("audit.ref"), width: "minmax(8rem, 1.5fr)", wide: true, cell: (row) => <span class="mono">{row.event.ref ?? ""}</span> },
   { key: "detail", head: t("audit.detail"), width: "minmax(8rem, 2fr)", wide: true, cell: (row) => (typeof row.event.detail === "string" ? row.event.detail : row.event.detail ? JSON.stringify(row.event.detail) : "") },
@@ -33,7 +33,7 @@ export default function Audit() {
           const rows = found.events.filter((row) => !text || `${row.event.user?.name ?? ""} ${row.event.action ?? ""} ${row.event.ref ?? ""}`.toLowerCase().includes(text.toLowerCase()));
           return (
             <>
-              <p class="count" role="status">{t("list.found", { found: rows.length, count: found.events.length })}</p>
+              <p class="count" role="status">{t("list.found", { found: rows.length, count: found.events.length })} {found.next && <a href={href("/events", { type: "audit" })}>{t("audit.older")}</a>}</p>
               <Table label={t("nav.audit")} columns={COLUMNS} total={rows.length} row={(index) => rows[index]} id={(row) => row.id} onOpen={show} />
             </>
           );

@@ -9,6 +9,7 @@ import { Dialog } from "../ui/dialog";
 import { Signals } from "../ui/event";
 import { Page } from "../ui/page";
 import { PagedTable } from "../ui/paged";
+import { RoleNote, useMay } from "../ui/role";
 import type { Column } from "../ui/table";
 import { Time } from "../ui/time";
 
@@ -34,6 +35,7 @@ const ENTRIES: Column<Allowance>[] = [
 /** The two lists. */
 export default function Bans() {
   const { query } = useRoute();
+  const may = useMay("analyst");
   const view: View = query.get("view") === "allowlist" ? "allowlist" : "bans";
   const text = query.get("q") ?? "";
   const [turn, setTurn] = useState(0);
@@ -50,11 +52,11 @@ export default function Bans() {
     >
       <div class="filters" role="search">
         <label class="grow"><span>{t("filter.search")}</span><input type="search" value={text} placeholder={t("bans.search")} onInput={(event) => change({ q: event.currentTarget.value })} /></label>
-        <button type="button" class="danger" disabled={!key} onClick={() => add("ban")}>{t("action.ban")}</button>
-        <button type="button" disabled={!key} onClick={() => add("allow")}>{t("action.allow")}</button>
+        <button type="button" class="danger" disabled={!key || !may} onClick={() => add("ban")}>{t("action.ban")}</button>
+        <button type="button" disabled={!key || !may} onClick={() => add("allow")}>{t("action.allow")}</button>
         <button type="button" onClick={reload}>{t("action.reload")}</button>
       </div>
-      <p class="help">{t("bans.add.help")}</p>
+      {may ? <p class="help">{t("bans.add.help")}</p> : <RoleNote least="analyst" />}
       {view === "bans" ? (
         <PagedTable<Ban> key="bans" label={t("bans.bans")} path="/security/_bans" field="bans" filters={{}} text={text} haystack={(row) => `${row.key}\n${row.reason}\n${row.issued_by}\n${row.tags.join("\n")}`} columns={BANS} id={(row) => row.key} turn={turn} onOpen={show} />
       ) : (
@@ -67,7 +69,8 @@ export default function Bans() {
         <Dialog title={shown.key} onClose={() => show(null)}>
           <div class="stack">
             <Facts of={[[t("col.reason"), shown.reason], [t("col.by"), shown.added_by], [t("col.since"), <Time at={shown.added_at} />], [t("col.until"), shown.until === null ? t("duration.ever") : <Time at={shown.until} />]]} />
-            <div class="actions"><button type="button" onClick={() => { show(null); void take(shown.key, shown, reload); }}>{t("action.disallow")}</button></div>
+            <RoleNote least="analyst" />
+            <div class="actions"><button type="button" disabled={!may} onClick={() => { show(null); void take(shown.key, shown, reload); }}>{t("action.disallow")}</button></div>
           </div>
         </Dialog>
       )}
@@ -77,6 +80,7 @@ export default function Bans() {
 }
 
 function BanDetails({ ban, onClose, onLift, onDecide }: { ban: Ban; onClose: () => void; onLift: () => void; onDecide: (what: Deciding) => void }) {
+  const may = useMay("analyst");
   return (
     <Dialog title={ban.key} onClose={onClose} wide>
       <div class="stack">
@@ -87,10 +91,11 @@ function BanDetails({ ban, onClose, onLift, onDecide }: { ban: Ban; onClose: () 
             {ban.timeline.map((step, index) => <li key={index}><Time at={step.at} /><span>{step.action} <span class="muted">{step.by} {step.reason}</span></span></li>)}
           </ol>
         )}
+        <RoleNote least="analyst" />
         <div class="actions">
-          <button type="button" class="primary" onClick={onLift}>{t("action.unban")}</button>
-          <button type="button" onClick={() => onDecide("extend")}>{t("action.extend")}</button>
-          <button type="button" onClick={() => onDecide("allow")}>{t("action.allow")}</button>
+          <button type="button" class="primary" disabled={!may} onClick={onLift}>{t("action.unban")}</button>
+          <button type="button" disabled={!may} onClick={() => onDecide("extend")}>{t("action.extend")}</button>
+          <button type="button" disabled={!may} onClick={() => onDecide("allow")}>{t("action.allow")}</button>
           <a class="button" href={href(`/incidents/${encodeURIComponent(ban.key)}`)}>{t("bans.incident")}</a>
         </div>
       </div>

@@ -2,10 +2,9 @@
 import { useEffect, useState } from "preact/hooks";
 import { search, type Stored } from "../api/events";
 import { t, word } from "../i18n";
-import { useRoute } from "../router";
 import { Badge } from "../ui/bits";
 import { EventDetails, actionOf, callerOf, sentence, toneOf } from "../ui/event";
-import { EventFilters, useEventFilters } from "../ui/event-filters";
+import { EventFilters, begin, useEventFilters, useEventTimes } from "../ui/event-filters";
 import { Page, Problem } from "../ui/page";
 import { Table, type Column } from "../ui/table";
 import { Time } from "../ui/time";
@@ -23,9 +22,8 @@ export const EVENT_COLUMNS: Column<Stored>[] = [
 /** The search. */
 export default function Events() {
   const filters = useEventFilters();
-  const { query } = useRoute();
-  const from = query.get("from") ?? "";
-  const key = JSON.stringify([filters, from]);
+  const times = useEventTimes();
+  const key = JSON.stringify([filters, times]);
   const [events, setEvents] = useState<Stored[]>([]);
   const [next, setNext] = useState<string | null>(null);
   const [told, tell] = useState("");
@@ -35,7 +33,7 @@ export default function Events() {
   const load = async (cursor: string | null, signal?: AbortSignal) => {
     setBusy(true);
     try {
-      const found = await search(filters, { limit: 200, ...(from ? { from } : {}), ...(cursor ? { cursor } : {}) }, signal);
+      const found = await search(filters, { limit: 200, ...(times.since ? { from: begin(times.since) } : times.from ? { from: times.from } : {}), ...(times.until ? { until: times.until } : {}), ...(cursor ? { cursor } : {}) }, signal);
       setEvents((before) => (cursor ? [...before, ...found.events] : found.events));
       setNext(found.next);
       setError(null);
@@ -52,7 +50,7 @@ export default function Events() {
   }, [key]);
   return (
     <Page title={t("nav.events")} intro={t("events.intro")}>
-      <EventFilters path="/events" filters={filters} />
+      <EventFilters path="/events" filters={filters} times />
       {error ? <Problem error={error} retry={() => void load(null)} /> : (
         <>
           <p class="count" role="status">{busy ? t("state.loading") : t("events.count", { count: events.length })} {told}</p>

@@ -7,6 +7,7 @@ import { useLoaded } from "../ui/async";
 import { Badge, Panel } from "../ui/bits";
 import { Dialog } from "../ui/dialog";
 import { Show } from "../ui/page";
+import { RoleNote, useMay } from "../ui/role";
 import { tell, tellProblem } from "../ui/toast";
 import { Time } from "../ui/time";
 
@@ -36,6 +37,7 @@ export function History({ collection, id, current, onReverted }: { collection: s
 }
 
 function Compare({ collection, id, of, current, onClose, onReverted }: { collection: string; id: string; of: Version; current: Entity; onClose: () => void; onReverted: () => void }) {
+  const may = useMay("admin");
   const loaded = useLoaded((signal) => version(collection, id, of.version, signal), [of.version]);
   const back = async () => {
     try {
@@ -51,8 +53,9 @@ function Compare({ collection, id, of, current, onClose, onReverted }: { collect
     <Dialog title={t("history.compare.title", { version: String(of.version) })} onClose={onClose} wide>
       <div class="stack">
         <Show of={loaded}>{(loaded) => <Diff before={current} after={loaded.document ?? null} />}</Show>
+        <RoleNote least="admin" />
         <div class="actions">
-          <button type="button" class="primary" disabled={!loaded.data?.document} onClick={() => void back()}>{t("history.revert")}</button>
+          <button type="button" class="primary" disabled={!may || !loaded.data?.document} onClick={() => void back()}>{t("history.revert")}</button>
           <button type="button" onClick={onClose}>{t("action.close")}</button>
         </div>
       </div>

@@ -10,6 +10,7 @@ import { useLoaded } from "../ui/async";
 import { Badge, Facts, Panel } from "../ui/bits";
 import { EventDetails, EventLine, Signals } from "../ui/event";
 import { Empty, Page, Show } from "../ui/page";
+import { RoleNote, useMay } from "../ui/role";
 import { tell, tellProblem } from "../ui/toast";
 import { Time } from "../ui/time";
 import { StateBadge } from "./incidents";
@@ -34,21 +35,23 @@ export function IncidentPage({ id }: { id: string }) {
 
 function Body({ incident, reload }: { incident: Incident; reload: () => void }) {
   const [deciding, decide] = useState<Deciding | null>(null);
+  const may = useMay("analyst");
   return (
     <>
+      <RoleNote least="analyst" />
       <div class="actions" role="group" aria-label={t("incident.decide")}>
         {incident.ban ? (
           <>
-            <button type="button" onClick={() => void lift(incident.ban?.key ?? incident.key, incident.ban, reload)}>{t("action.unban")}</button>
-            <button type="button" onClick={() => decide("extend")}>{t("action.extend")}</button>
+            <button type="button" disabled={!may} onClick={() => void lift(incident.ban?.key ?? incident.key, incident.ban, reload)}>{t("action.unban")}</button>
+            <button type="button" disabled={!may} onClick={() => decide("extend")}>{t("action.extend")}</button>
           </>
         ) : (
-          <button type="button" class="danger" onClick={() => decide("ban")}>{t("action.ban")}</button>
+          <button type="button" class="danger" disabled={!may} onClick={() => decide("ban")}>{t("action.ban")}</button>
         )}
         {incident.allowlist_entry ? (
-          <button type="button" onClick={() => void take(incident.allowlist_entry?.key ?? incident.key, incident.allowlist_entry, reload)}>{t("action.disallow")}</button>
+          <button type="button" disabled={!may} onClick={() => void take(incident.allowlist_entry?.key ?? incident.key, incident.allowlist_entry, reload)}>{t("action.disallow")}</button>
         ) : (
-          <button type="button" onClick={() => decide("allow")}>{t("action.allow")}</button>
+          <button type="button" disabled={!may} onClick={() => decide("allow")}>{t("action.allow")}</button>
         )}
       </div>
       <div class="columns two">
@@ -86,6 +89,7 @@ function Body({ incident, reload }: { incident: Incident; reload: () => void }) 
 }
 
 function State({ incident, reload }: { incident: Incident; reload: () => void }) {
+  const may = useMay("analyst");
   const [note, setNote] = useState(incident.workflow?.note ?? "");
   const before = { state: incident.state, note: incident.workflow?.note ?? "" };
   const set = async (state: string) => {
@@ -100,10 +104,10 @@ function State({ incident, reload }: { incident: Incident; reload: () => void })
   return (
     <Panel title={t("incident.work")}>
       {incident.workflow && <p class="muted">{t("incident.work.by", { state: word("incident.state", incident.workflow.state), by: incident.workflow.by })} <Time at={incident.workflow.at} how="relative" /></p>}
-      <label class="stack"><span>{t("incident.note")}</span><textarea rows={3} maxLength={2000} value={note} onInput={(event) => setNote(event.currentTarget.value)} /></label>
+      <label class="stack"><span>{t("incident.note")}</span><textarea rows={3} maxLength={2000} disabled={!may} value={note} onInput={(event) => setNote(event.currentTarget.value)} /></label>
       <div class="actions">
         {(["open", "acknowledged", "resolved"] as const).map((state) => (
-          <button key={state} type="button" aria-pressed={incident.state === state} onClick={() => void set(state)}>{t(`incident.set.${state}`)}</button>
+          <button key={state} type="button" aria-pressed={incident.state === state} disabled={!may} onClick={() => void set(state)}>{t(`incident.set.${state}`)}</button>
         ))}
       </div>
     </Panel>

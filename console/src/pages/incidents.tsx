@@ -13,7 +13,7 @@ import { Time } from "../ui/time";
 import { IncidentPage } from "./incident";
 
 const COLUMNS: Column<Incident>[] = [
-  { key: "who", head: t("col.identity"), width: "minmax(11rem, 1.3fr)", cell: (row) => <span class="who mono">{row.key}</span> },
+  { key: "who", head: t("col.identity"), width: "minmax(13rem, 1.3fr)", cell: (row) => <span class="who mono">{row.key}</span> },
   { key: "state", head: t("col.state"), width: "8.5rem", cell: (row) => <StateBadge of={row} /> },
   { key: "score", head: t("col.score"), width: "6rem", end: true, wide: true, cell: (row) => t("unit.points", { count: row.max_score }) },
   { key: "count", head: t("col.events"), width: "7rem", end: true, wide: true, cell: (row) => number(row.count) },

@@ -1,13 +1,13 @@
 /** Learning windows: what the rules of a WAF config would refuse, and whether it can block. */
 import { useState } from "preact/hooks";
 import { list } from "../api/entities";
-import { isMissing } from "../api/http";
 import { learn, learning, report, type Report } from "../api/plugins";
 import { number, t } from "../i18n";
 import { href, navigate, useRoute } from "../router";
 import { useLoaded } from "../ui/async";
 import { Badge, Facts, Field, Figure, Panel } from "../ui/bits";
-import { Empty, Page, Problem, Show, problem } from "../ui/page";
+import { Empty, Page, Show } from "../ui/page";
+import { RoleNote, useMay } from "../ui/role";
 import { Time } from "../ui/time";
 import { tell, tellProblem } from "../ui/toast";
 
@@ -40,7 +40,9 @@ export default function Learning() {
 }
 
 function Window({ config }: { config: string }) {
+  const may = useMay("analyst");
   const found = useLoaded(() => report(config), [config], 20);
+  const there = found.data?.window;
   const act = async (what: "_start" | "_stop" | "_discard") => {
     try {
       await learning(what, config);
@@ -53,18 +55,26 @@ function Window({ config }: { config: string }) {
   return (
     <>
       <div class="actions" role="group" aria-label={t("learning.actions")}>
-        <button type="button" class="primary" onClick={() => void act("_start")}>{t("learning.start")}</button>
-        <button type="button" disabled={!found.data?.running} onClick={() => void act("_stop")}>{t("learning.stop")}</button>
-        <button type="button" disabled={!found.data} onClick={() => void act("_discard")}>{t("learning.discard")}</button>
+        <button type="button" class={there ? "" : "primary"} disabled={!may} onClick={() => void act("_start")}>{there ? t("learning.restart") : t("learning.start")}</button>
+        <button type="button" disabled={!may || !there?.running} onClick={() => void act("_stop")}>{t("learning.stop")}</button>
+        <button type="button" disabled={!may || !there} onClick={() => void act("_discard")}>{t("learning.discard")}</button>
       </div>
-      {found.data ? <Body of={found.data} config={config} reload={found.reload} /> : found.error ? (isMissing(found.error) ? <Problem error={found.error} /> : <p class="empty">{problem(found.error)}</p>) : <p class="empty" role="status">{t("state.loading")}</p>}
+      <RoleNote least="analyst" />
+      <Show of={found}>{({ window }) => (window ? <Body of={window} config={config} reload={found.reload} /> : <Empty text={t("learning.none")}><p>{t("learning.none.help")}</p></Empty>)}</Show>
     </>
   );
 }
 
+/** What to change a setting to, and why; without a recommendation the setting as it is. */
+function advice(of: { current: number; recommended: number | null; rationale: string }): string {
+  return `${of.recommended === null || of.recommended === of.current ? of.current : `${of.current} → ${of.recommended}`} · ${of.rationale}`;
+}
+
 function Body({ of, config, reload }: { of: Report; config: string; reload: () => void }) {
+  const may = useMay("admin");
   const [reason, setReason] = useState("");
   const verified = of.exclusions.filter((exclusion) => exclusion.accepted && !exclusion.ended);
+  const unverified = of.exclusions.filter((exclusion) => !exclusion.accepted);
   const write = async (event: Event) => {
     event.preventDefault();
     try {
@@ -85,20 +95,27 @@ function Body({ of, config, reload }: { of: Report; config: string; reload: () =
       </div>
       <div class="columns two">
         <Panel title={t("learning.advice")}>
-          <Facts of={[[t("learning.paranoia"), `${of.paranoia.current} → ${of.paranoia.recommended ?? "–"} · ${of.paranoia.rationale}`], [t("learning.threshold"), `${of.threshold.current} → ${of.threshold.recommended ?? "–"} · ${of.threshold.rationale}`], [t("learning.impact"), of.impact.rationale]]} />
+          <Facts of={[[t("learning.paranoia"), advice(of.paranoia)], [t("learning.threshold"), advice(of.threshold)], [t("learning.impact"), of.impact.rationale]]} />
         </Panel>
         <Panel title={t("learning.exclusions")}>
           {verified.length === 0 ? <p class="empty">{t("learning.exclusions.none")}</p> : (
             <form class="stack" onSubmit={(event) => void write(event)}>
               <ul class="lines">{verified.map((exclusion) => <li key={exclusion.key}><code>{exclusion.entry.rule_id}</code> <span class="mono">{exclusion.entry.target.full} {exclusion.entry.path}</span> <span class="muted">{exclusion.note}</span></li>)}</ul>
               <Field label={t("decide.reason")}>{(props) => <input {...props} value={reason} required maxLength={500} onInput={(event) => setReason(event.currentTarget.value)} />}</Field>
-              <div class="actions"><button type="submit" class="primary">{t("learning.apply", { count: verified.length })}</button></div>
+              <RoleNote least="admin" />
+              <div class="actions"><button type="submit" class="primary" disabled={!may}>{t("learning.apply", { count: verified.length })}</button></div>
             </form>
+          )}
+          {unverified.length > 0 && (
+            <details>
+              <summary>{t("learning.unverified", { count: unverified.length })}</summary>
+              <ul class="lines">{unverified.map((exclusion) => <li key={exclusion.key}><code>{exclusion.entry.rule_id}</code> <span class="mono">{exclusion.entry.target.full} {exclusion.entry.path}</span> <span class="muted">{exclusion.note}</span></li>)}</ul>
+            </details>
           )}
         </Panel>
       </div>
       <Panel title={t("learning.entries")}>
-        <div class="scroll" tabIndex={0} role="region" aria-label={t("learning.entries")}>
+        <div class="scroll" tabIndex={0} role="group" aria-label={t("learning.entries")}>
           <table class="plain-table">
             <thead><tr><th scope="col">{t("tuning.rule")}</th><th scope="col">{t("tuning.target")}</th><th scope="col">{t("tuning.path")}</th><th scope="col" class="end">{t("tuning.requests")}</th><th scope="col" class="end">{t("tuning.would_block")}</th><th scope="col" class="end">{t("tuning.callers")}</th></tr></thead>
             <tbody>

@@ -38,13 +38,13 @@ function State({ state }: { state: SecurityStatus }) {
   return (
     <>
       {(state.bans.last_error ?? state.allowlist.last_error) && <p class="notice bad">{state.bans.last_error ?? state.allowlist.last_error}</p>}
-      {state.shared_state.warning && <p class="notice warn">{state.shared_state.warning}</p>}
       <div class="figures">
         <Figure label={t("overview.nodes")} value={`${number(nodes.connected)} / ${number(nodes.known)}`} tone={nodes.connected < nodes.known ? "bad" : ""} note={nodes.known === 0 ? t("overview.nodes.none") : nodes.behind + nodes.stale > 0 ? t("overview.nodes.behind", { count: nodes.behind + nodes.stale }) : t("overview.nodes.note")} />
         <Figure label={t("overview.bans")} value={number(bans.bans)} note={<a href={href("/bans")}>{t("overview.open")}</a>} />
         <Figure label={t("overview.allowlist")} value={number(allowlist.entries)} note={<a href={href("/bans", { view: "allowlist" })}>{t("overview.open")}</a>} />
         <Figure label={t("overview.protection")} value={state.enabled ? t("overview.protection.on") : t("overview.protection.off")} tone={state.enabled ? "good" : "warn"} note={state.enabled ? t("overview.protection.on.note") : t("overview.protection.off.note")} />
       </div>
+      {state.shared_state.warning && <p class="help">{state.shared_state.warning}</p>}
     </>
   );
 }

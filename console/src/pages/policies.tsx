@@ -1,12 +1,13 @@
 /** Every collection of entities. */
 import { useState } from "preact/hooks";
-import { COLLECTIONS, count, list, type Entity } from "../api/entities";
+import { COLLECTIONS, count, heads, type Entity } from "../api/entities";
 import type { PageProps } from "../app";
 import { t, word } from "../i18n";
 import { href, navigate, useRoute } from "../router";
 import { useDebounced, useLoaded } from "../ui/async";
 import { Badge } from "../ui/bits";
 import { Page, Show } from "../ui/page";
+import { useMay } from "../ui/role";
 import { Table, type Column } from "../ui/table";
 import { Time } from "../ui/time";
 import { EntityPage } from "./entity";
@@ -41,7 +42,7 @@ const COLUMNS: Column<Entity>[] = [
   { key: "id", head: t("col.id"), width: "minmax(8rem, 1fr)", wide: true, cell: (row) => <span class="mono">{row.id}</span> },
   { key: "state", head: t("col.state"), width: "8.5rem", cell: (row) => <EntityState of={row} /> },
   { key: "about", head: t("col.description"), width: "minmax(8rem, 2fr)", wide: true, cell: (row) => String(row.description ?? "") },
-  { key: "changed", head: t("col.changed"), width: "8rem", wide: true, cell: (row) => <Time at={(row["metadata"] as { updated_at?: string } | undefined)?.updated_at} how="relative" /> },
+  { key: "changed", head: t("col.changed"), width: "8rem", wide: true, cell: (row) => <Time at={row["metadata.updated_at"] as string | undefined} how="relative" /> },
 ];
 
 /** Off, in dry run, or on. */
@@ -53,10 +54,11 @@ export function EntityState({ of }: { of: Entity }) {
 }
 
 function Collection({ name }: { name: string }) {
+  const may = useMay("admin");
   const { query } = useRoute();
   const text = query.get("q") ?? "";
   const wanted = useDebounced(text.trim().toLowerCase(), 60);
-  const all = useLoaded((signal) => list(name, signal), [name]);
+  const all = useLoaded((signal) => heads(name, signal), [name]);
   const [hay] = useState(() => new WeakMap<Entity, string>());
   const hayOf = (entity: Entity) => {
     const made = hay.get(entity) ?? `${entity.id}\n${entity.name ?? ""}\n${entity.description ?? ""}\n${Array.isArray(entity["tags"]) ? entity["tags"].join("\n") : ""}`.toLowerCase();
@@ -66,7 +68,7 @@ function Collection({ name }: { name: string }) {
   return (
     <Page
       title={word("collection", name)}
-      actions={<><a class="button" href={href("/policies")}>{t("policies.all")}</a>{name !== "global-config" && <a class="button primary" href={href(`/policies/${name}/_new`)}>{t("policies.new")}</a>}</>}
+      actions={<><a class="button" href={href("/policies")}>{t("policies.all")}</a>{name !== "global-config" && may && <a class="button primary" href={href(`/policies/${name}/_new`)}>{t("policies.new")}</a>}</>}
     >
       <div class="filters" role="search">
         <label class="grow"><span>{t("filter.search")}</span><input type="search" value={text} onInput={(event) => navigate(href(`/policies/${name}`, { q: event.currentTarget.value }), "replace")} /></label>

@@ -6,6 +6,7 @@ import { useLoaded } from "../ui/async";
 import { Badge, Panel } from "../ui/bits";
 import { Empty, Page, Show } from "../ui/page";
 import { Time } from "../ui/time";
+import { RoleNote, useMay } from "../ui/role";
 import { tell, tellProblem } from "../ui/toast";
 
 /** All sources of the IP reputation. */
@@ -22,6 +23,7 @@ export default function SourcesPage() {
   };
   return (
     <Page title={t("nav.sources")} intro={t("sources.intro")}>
+      <RoleNote least="admin" />
       <Show of={all}>
         {(all) => (
           <>
@@ -46,6 +48,7 @@ export default function SourcesPage() {
 }
 
 function Group({ title, list, to, onRefresh, onRollback }: { title: string; list: Source[]; to: string; onRefresh: (id: string) => void; onRollback?: (id: string) => void }) {
+  const may = useMay("admin");
   return (
     <Panel title={title}>
       {list.length === 0 ? <Empty text={t("sources.none")}><a href={href(`/policies/${to}/_new`)}>{t("policies.new")}<span class="sr-only"> {title}</span></a></Empty> : (
@@ -55,8 +58,8 @@ function Group({ title, list, to, onRefresh, onRollback }: { title: string; list
               <Badge tone={source.snapshot?.error ? "bad" : source.enabled ? "good" : ""}>{source.snapshot?.error ? t("sources.fails") : source.enabled ? t("entity.on") : t("entity.off")}</Badge>{" "}
               <a href={href(`/policies/${to}/${encodeURIComponent(source.id)}`)}>{source.name || source.id}</a>{" "}
               {t("sources.entries", { count: source.snapshot?.entries ?? source.snapshot?.ranges ?? 0 })} <span class="muted">{t("sources.fetched")} <Time at={source.snapshot?.fetched_at} how="relative" /></span> {source.snapshot?.error}{" "}
-              <button type="button" class="small" onClick={() => onRefresh(source.id)}>{t("sources.refresh")}<span class="sr-only"> {source.name}</span></button>{" "}
-              {onRollback && source.previous && <button type="button" class="small" onClick={() => onRollback(source.id)}>{t("sources.rollback")}<span class="sr-only"> {source.name}</span></button>}
+              <button type="button" class="small" disabled={!may} onClick={() => onRefresh(source.id)}>{t("sources.refresh")}<span class="sr-only"> {source.name}</span></button>{" "}
+              {onRollback && source.previous && <button type="button" class="small" disabled={!may} onClick={() => onRollback(source.id)}>{t("sources.rollback")}<span class="sr-only"> {source.name}</span></button>}
             </li>
           ))}
         </ul>

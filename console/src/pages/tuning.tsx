@@ -7,6 +7,7 @@ import { useLoaded } from "../ui/async";
 import { Badge, Facts, Field } from "../ui/bits";
 import { Dialog } from "../ui/dialog";
 import { Page, Problem, Show, problem } from "../ui/page";
+import { RoleNote, useMay } from "../ui/role";
 import { Table, type Column } from "../ui/table";
 import { Time } from "../ui/time";
 import { tell } from "../ui/toast";
@@ -16,8 +17,8 @@ const COLUMNS: Column<Match>[] = [
   { key: "target", head: t("tuning.target"), width: "minmax(9rem, 1fr)", cell: (row) => <span class="mono">{row.target.full}</span> },
   { key: "path", head: t("tuning.path"), width: "minmax(8rem, 1.3fr)", cell: (row) => <span class="mono">{row.path}</span> },
   { key: "msg", head: t("col.message"), width: "minmax(8rem, 2fr)", wide: true, cell: (row) => <span title={row.msg}>{row.msg}</span> },
-  { key: "count", head: t("tuning.requests"), width: "7rem", end: true, wide: true, cell: (row) => number(row.count) },
-  { key: "block", head: t("tuning.would_block"), width: "8rem", end: true, wide: true, cell: (row) => number(row.would_block) },
+  { key: "count", head: t("tuning.requests"), width: "6rem", end: true, wide: true, cell: (row) => number(row.count) },
+  { key: "block", head: t("tuning.would_block"), width: "10rem", end: true, wide: true, cell: (row) => number(row.would_block) },
   { key: "callers", head: t("tuning.callers"), width: "6rem", end: true, wide: true, cell: (row) => number(row.callers) },
   { key: "seen", head: t("col.last_seen"), width: "8rem", wide: true, cell: (row) => <Time at={row.last_seen} how="relative" /> },
 ];
@@ -27,36 +28,42 @@ export default function Tuning() {
   const { query } = useRoute();
   const reference = query.get("reference");
   const text = (query.get("q") ?? "").toLowerCase();
+  const may = useMay("analyst");
   const all = useLoaded(matches, [], 30);
-  const [of, open] = useState<{ sample_id: string } | { reference: string } | null>(reference ? { reference } : null);
+  const [of, open] = useState<{ sample_id: string } | { reference: string } | null>(reference && may ? { reference } : null);
+  const close = () => {
+    open(null);
+    if (reference) navigate(href("/tuning", { q: query.get("q") }), "replace");
+  };
   return (
     <Page title={t("nav.tuning")} intro={t("tuning.intro")}>
       <div class="filters" role="search">
         <label class="grow"><span>{t("filter.search")}</span><input type="search" value={query.get("q") ?? ""} placeholder={t("tuning.search")} onInput={(event) => navigate(href("/tuning", { q: event.currentTarget.value }), "replace")} /></label>
-        <ByReference onOpen={(reference) => open({ reference })} />
+        <ByReference may={may} onOpen={(reference) => open({ reference })} />
       </div>
+      <RoleNote least="analyst" />
       <Show of={all}>
         {(all) => {
           const found = all.matches.filter((row) => !text || `${row.rule_id} ${row.target.full} ${row.path} ${row.msg} ${row.references.join(" ")}`.toLowerCase().includes(text));
           return (
             <>
               <p class="count" role="status">{t("tuning.kept", { count: all.store.retained, max: all.store.max })}</p>
-              <Table label={t("nav.tuning")} columns={COLUMNS} total={found.length} row={(index) => found[index]} id={(row) => row.key} onOpen={(row) => open({ sample_id: row.id })} tone={(row) => (row.blocked ? "tone-bad" : "")} />
+              <Table label={t("nav.tuning")} columns={COLUMNS} total={found.length} row={(index) => found[index]} id={(row) => row.key} {...(may ? { onOpen: (row: Match) => open({ sample_id: row.id }) } : {})} tone={(row) => (row.blocked ? "tone-bad" : "")} />
             </>
           );
         }}
       </Show>
-      {of && <Proposals of={of} onClose={() => open(null)} onDone={all.reload} />}
+      {of && <Proposals of={of} onClose={close} onDone={all.reload} />}
     </Page>
   );
 }
 
-function ByReference({ onOpen }: { onOpen: (reference: string) => void }) {
+function ByReference({ may, onOpen }: { may: boolean; onOpen: (reference: string) => void }) {
   const [reference, set] = useState("");
   return (
     <form class="inline" onSubmit={(event) => { event.preventDefault(); if (reference.trim()) onOpen(reference.trim()); }}>
       <label><span>{t("col.reference")}</span><input class="mono" value={reference} onInput={(event) => set(event.currentTarget.value)} /></label>
-      <button type="submit">{t("tuning.find")}</button>
+      <button type="submit" disabled={!may}>{t("tuning.find")}</button>
     </form>
   );
 }
@@ -85,6 +92,7 @@ function One({ found, proposal, onDone }: { found: Proposed; proposal: Proposal;
   const [reason, setReason] = useState("");
   const [force, setForce] = useState(false);
   const [error, setError] = useState("");
+  const may = useMay("admin");
   const { preview } = proposal;
   const write = async (event: Event) => {
     event.preventDefault();
@@ -114,7 +122,8 @@ function One({ found, proposal, onDone }: { found: Proposed; proposal: Proposal;
           <Field label={t("decide.reason")}>{(props) => <input {...props} value={reason} required maxLength={500} onInput={(event) => setReason(event.currentTarget.value)} />}</Field>
           {!preview.safe && <label class="inline"><input type="checkbox" checked={force} onChange={(event) => setForce(event.currentTarget.checked)} /> {t("tuning.force")}</label>}
           {error && <p class="notice bad" role="alert">{error}</p>}
-          <div class="actions"><button type="submit" class="primary" disabled={!preview.safe && !force}>{t("tuning.apply")}</button></div>
+          <RoleNote least="admin" />
+          <div class="actions"><button type="submit" class="primary" disabled={!may || (!preview.safe && !force)}>{t("tuning.apply")}</button></div>
         </form>
       )}
     </li>

@@ -1,6 +1,7 @@
 /** A [`PagedList`] in a page: scrolling loads, a text searches all of it. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { PagedList } from "../api/paged";
+import { PagedList, withIdentity } from "../api/paged";
+import { parseKey } from "../api/security";
 import { t } from "../i18n";
 import { useDebounced } from "./async";
 import { Problem } from "./page";
@@ -49,6 +50,15 @@ export function PagedTable<T>(props: PagedProps<T>) {
   useEffect(() => {
     if (searching && list) void list.all();
   }, [searching, list]);
+  const [exact, setExact] = useState<{ text: string; rows: T[] } | null>(null);
+  useEffect(() => {
+    const key = parseKey(props.text);
+    if (!key || !list || list.isComplete()) return;
+    const abort = new AbortController();
+    // What goes wrong here goes wrong for the pages too, and is shown there.
+    withIdentity<T>(path, field, filters, key, abort.signal).then((rows) => setExact({ text, rows }), () => undefined);
+    return () => abort.abort();
+  }, [text, list]);
   const hay = useRef(new WeakMap<object, string>());
   const found = useMemo(() => {
     if (!searching || !list) return null;
@@ -59,8 +69,11 @@ export function PagedTable<T>(props: PagedProps<T>) {
       hay.current.set(row as object, made);
       return made;
     };
-    return list.present().filter((row) => (props.keep?.(row) ?? true) && (text === "" || of(row).includes(text)));
-  }, [searching, list, text, version, props.keep]);
+    const rows = list.present().filter((row) => (props.keep?.(row) ?? true) && (text === "" || of(row).includes(text)));
+    if (exact?.text !== text) return rows;
+    const there = new Set(rows.map(props.id));
+    return [...exact.rows.filter((row) => !there.has(props.id(row)) && (props.keep?.(row) ?? true)), ...rows];
+  }, [searching, list, text, version, props.keep, exact]);
   const row = useCallback((index: number) => (found ? found[index] : list?.row(index)), [found, list]);
   const onView = useCallback((from: number, to: number) => {
     if (!found) list?.ensure(from, to);
@@ -70,9 +83,10 @@ export function PagedTable<T>(props: PagedProps<T>) {
   const total = found ? found.length : list.total;
   return (
     <>
+      {list.error ? <Problem error={list.error} retry={() => setAgain((again) => again + 1)} /> : null}
       <p class="count" role="status">
         {found ? t("list.found", { found: total, count: list.total }) : t("list.total", { count: total })}
-        {found && !list.isComplete() ? ` ${t("list.searching")}` : ""}
+        {found && !list.isComplete() && !list.error ? ` ${t("list.searching")}` : ""}
       </p>
       <Table label={props.label} columns={props.columns} total={total} row={row} id={props.id} onView={onView} onOpen={props.onOpen} {...(props.tone ? { tone: props.tone } : {})} />
     </>

@@ -28,6 +28,11 @@ export interface TableProps<T> {
 const ROW = 44;
 const OVERSCAN = 8;
 
+/** A column on a narrow screen: its least width is its share, so that all columns fit. */
+function shrinking(width: string): string {
+  return width.replace(/^(?:minmax\()?([\d.]+)rem.*$/, "minmax(0, $1fr)");
+}
+
 /** Rows of a fixed height in a grid for assistive technology, with one tab stop. */
 export function Table<T>({ label, columns, total, row, id, onView, onOpen, tone }: TableProps<T>) {
   const box = useRef<HTMLDivElement>(null);
@@ -82,8 +87,8 @@ export function Table<T>({ label, columns, total, row, id, onView, onOpen, tone 
   };
 
   const template = columns.map((column) => column.width).join(" ");
-  const narrow = columns.filter((column) => !column.wide).map((column) => column.width).join(" ");
-  const style = { "--cols": template, "--cols-narrow": narrow };
+  const narrow = columns.filter((column) => !column.wide).map((column) => shrinking(column.width)).join(" ");
+  const style = { "--cols": template, "--cols-narrow": narrow, "--rows": total };
   const shown: JSX.Element[] = [];
   for (let index = from; index < to; index += 1) {
     const value = row(index);

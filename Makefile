@@ -247,10 +247,15 @@ console-browser:
 	  install || { apt-get update >/dev/null && install; }; }
 
 .PHONY: test-console
-test-console: console-modules console-browser ## The console: checked-in files, types and texts, and every page in a browser at a real control plane
+test-console: console-modules console-browser filters envoy crs ## The console: checked-in files, types and texts, and every page in a browser at a real control plane and gateway
 	cd console && npm run --silent check && npm run --silent verify
 	$(CARGO) build -p palisade --bins
 	cd console && CHROMIUM=$$(command -v $(CONSOLE_CHROMIUM)) PALISADE_BIN=$(CURDIR)/target/debug/palisade npm test --silent
+
+.PHONY: bench-console
+bench-console: console-modules console-browser ## The console: cost of the first page, search and scrolling of long lists
+	$(CARGO) build --release -p palisade --bins
+	cd console && npm run --silent verify && CHROMIUM=$$(command -v $(CONSOLE_CHROMIUM)) PALISADE_BIN=$(CURDIR)/target/release/palisade node scripts/bench.mjs
 
 .PHONY: bench
 bench: bench-gateway bench-replay bench-control bench-xds bench-challenge bench-bans ## Gateways, replays, the control plane, its delivery, challenges, bans

@@ -29,7 +29,7 @@ test("a ban by hand, its extension, its end, the allowlist, and the way back", a
   await axe(page, "bans");
   await row.click();
   await page.getByRole("button", { name: "Extend the ban" }).click();
-  await page.getByLabel("For").selectOption({ label: "7 days" });
+  await page.getByLabel("By", { exact: true }).selectOption({ label: "7 days" });
   await page.getByRole("dialog").getByRole("button", { name: "Extend the ban" }).click();
   await page.getByText(/was extended/).waitFor();
   const [ban] = (await api("GET", "/security/_bans")).bans;

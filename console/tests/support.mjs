@@ -20,7 +20,8 @@ export const PASSWORD = "correct horse battery";
 /** A text that would run if a page made HTML of it. */
 export const SCRIPT = `"><img src=x onerror="window.attacked=1"><script>window.attacked=1</script>{{7*7}}`;
 
-async function freePort() {
+/** A port of the loopback address that was free a moment ago. */
+export async function freePort() {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once("error", reject);
@@ -33,14 +34,16 @@ async function freePort() {
 
 /** A control plane with the operator `alice`. */
 export class Server {
-  static async start() {
+  /** `more`: further arguments of `palisade serve`. */
+  static async start(more = []) {
     const server = new Server();
     server.data = mkdtempSync(join(tmpdir(), "palisade-console-test-"));
     const [port, xds] = [await freePort(), await freePort()];
+    server.xds = xds;
     server.url = `http://127.0.0.1:${port}`;
     const added = spawnSync(BIN, ["operator", "add", "alice", "--email", "alice@example.com", "--data", server.data], { input: `${PASSWORD}\n` });
     assert.equal(added.status, 0, String(added.stderr));
-    server.child = spawn(BIN, ["serve", "--data", server.data, "--listen", `127.0.0.1:${port}`, "--xds-listen", `127.0.0.1:${xds}`], { stdio: ["ignore", "ignore", "pipe"] });
+    server.child = spawn(BIN, ["serve", "--data", server.data, "--listen", `127.0.0.1:${port}`, "--xds-listen", `127.0.0.1:${xds}`, ...more], { stdio: ["ignore", "ignore", "pipe"] });
     server.log = "";
     server.child.stderr.on("data", (text) => (server.log += text));
     for (let turn = 0; turn < 300; turn += 1) {
@@ -54,13 +57,25 @@ export class Server {
     throw new Error(`the control plane does not answer:\n${server.log}`);
   }
 
-  /** Logs in beside the browser, to prepare data by the API. */
-  async api() {
-    const answer = await fetch(`${this.url}${NS}/session/_login`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ name: "alice", password: PASSWORD }) });
+  /** Adds an operator with the password of all tests. */
+  add(name, role) {
+    const added = spawnSync(BIN, ["operator", "add", name, "--email", `${name}@example.com`, "--role", role, "--data", this.data], { input: `${PASSWORD}\n` });
+    assert.equal(added.status, 0, String(added.stderr));
+  }
+
+  /** Logs in beside the browser; answers calls with the response as it is. `headers` are of the login. */
+  async session(name = "alice", headers = {}) {
+    const answer = await fetch(`${this.url}${NS}/session/_login`, { method: "POST", headers: { "content-type": "application/json", ...headers }, body: JSON.stringify({ name, password: PASSWORD }) });
     const cookie = answer.headers.get("set-cookie").split(";")[0];
     const { csrf_token } = await answer.json();
+    return (method, path, body, headers = {}) => fetch(`${this.url}${NS}${path}`, { method, headers: { cookie, "x-csrf-token": csrf_token, "content-type": "application/json", ...headers }, ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }) });
+  }
+
+  /** Logs in beside the browser, to prepare data by the API: answers bodies, and fails on errors. */
+  async api(name = "alice") {
+    const call = await this.session(name);
     return async (method, path, body) => {
-      const answer = await fetch(`${this.url}${NS}${path}`, { method, headers: { cookie, "x-csrf-token": csrf_token, "content-type": "application/json" }, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+      const answer = await call(method, path, body);
       assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${await answer.clone().text()}`);
       return answer.json();
     };
@@ -98,10 +113,10 @@ export async function open(browser, server, options = {}) {
   return page;
 }
 
-/** Logs in by the form. */
-export async function login(page, path = "/console/") {
+/** Logs in by the form, as `alice` if no other name is given. */
+export async function login(page, path = "/console/", name = "alice") {
   await page.goto(path);
-  await page.getByLabel("Name").fill("alice");
+  await page.getByLabel("Name").fill(name);
   await page.getByLabel("Password").fill(PASSWORD);
   await page.getByRole("button", { name: "Log in" }).click();
   await page.getByRole("navigation").waitFor();

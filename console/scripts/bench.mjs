@@ -1,0 +1,145 @@
+/**
+ * Figures of the console: what the first page costs, and how fast long lists are searched and scrolled.
+ *
+ * `make bench-console` runs it. A control plane serves the page; bans and incidents come from a proxy before it, because no test can make
+ * 100,000 of them; entities are the control plane's own. Everything runs on one machine, so the figures have no network in them.
+ */
+import { Server, launch, login, open } from "../tests/support.mjs";
+import { bans, incidents } from "../tests/samples.mjs";
+import { listed, proxy } from "../tests/proxy.mjs";
+
+const LOADS = 15;
+const BANS = 100_000;
+const INCIDENTS = 50_000;
+const ENTITIES = 10_000;
+
+const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+const worst = (values) => Math.max(...values);
+const round = (value) => Math.round(value * 10) / 10;
+
+/** Milliseconds of script, layout and style of one load. */
+async function cost(context, url, ready) {
+  const page = await context.newPage();
+  const debug = await context.newCDPSession(page);
+  await debug.send("Performance.enable");
+  await debug.send("Network.enable");
+  let bytes = 0;
+  debug.on("Network.loadingFinished", ({ encodedDataLength }) => (bytes += encodedDataLength));
+  await page.goto(url);
+  if (ready) await page.locator(ready).first().waitFor();
+  await page.waitForLoadState("networkidle");
+  const { metrics } = await debug.send("Performance.getMetrics");
+  const of = (name) => 1000 * metrics.find((metric) => metric.name === name).value;
+  await page.close();
+  return { time: of("ScriptDuration") + of("LayoutDuration") + of("RecalcStyleDuration"), script: of("ScriptDuration"), layout: of("LayoutDuration") + of("RecalcStyleDuration"), bytes };
+}
+
+async function firstPage(browser, server) {
+  const front = await proxy(server, { "/blank": (_, response) => response.setHeader("content-type", "text/html").end("<!doctype html><html lang=en><title>Blank</title><h1>Blank</h1>") });
+  const page = await open(browser, { url: front.url });
+  await login(page);
+  const [own, blank] = [[], []];
+  for (let load = 0; load < LOADS; load += 1) {
+    own.push(await cost(page.context(), `${front.url}/console/`, ".chart canvas"));
+    blank.push(await cost(page.context(), `${front.url}/blank`, null));
+  }
+  console.log(`first page, median of ${LOADS} loads: ${round(median(own.map(({ time }) => time)))} ms (script ${round(median(own.map(({ script }) => script)))}, layout and style ${round(median(own.map(({ layout }) => layout)))}); a blank page: ${round(median(blank.map(({ time }) => time)))} ms`);
+  await page.context().close();
+  const fresh = await browser.newContext({ baseURL: front.url });
+  console.log(`first page without a cache, files of the console before the login: ${(await cost(fresh, `${front.url}/console/`, "input")).bytes} bytes transferred`);
+  await fresh.close();
+  front.close();
+}
+
+/** Types each text as an operator does, and answers milliseconds from the last key to the painted list. */
+async function search(page, texts) {
+  const times = [];
+  for (const text of texts) {
+    const field = page.getByRole("searchbox").first();
+    await field.fill(text.slice(0, -1));
+    await page.waitForFunction(() => !document.querySelector(".count").textContent.includes("…"), null, { timeout: 120_000 });
+    await page.waitForTimeout(400);
+    await page.evaluate(() => {
+      window.painted = new Promise((resolve) => {
+        addEventListener("keydown", (event) => {
+          const begun = event.timeStamp;
+          const before = document.querySelector(".count").textContent;
+          const look = new MutationObserver(() => {
+            if (document.querySelector(".count").textContent === before) return;
+            look.disconnect();
+            requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - begun)));
+          });
+          look.observe(document.querySelector(".count"), { characterData: true, childList: true, subtree: true });
+        }, { once: true, capture: true });
+      });
+    });
+    await field.press(text.at(-1));
+    times.push(await page.evaluate(() => Promise.race([window.painted, new Promise((resolve) => setTimeout(() => resolve(-1), 5000))])));
+  }
+  return times.filter((time) => time >= 0);
+}
+
+/** Scrolls through the list, and answers the milliseconds of each picture in which rows have changed. */
+async function scroll(page) {
+  await page.getByRole("searchbox").first().fill("");
+  await page.waitForTimeout(500);
+  return page.evaluate(async () => {
+    const grid = document.querySelector(".table");
+    const times = [];
+    for (let step = 0; step < 60; step += 1) {
+      const begun = performance.now();
+      grid.scrollTop += 1500;
+      await new Promise(requestAnimationFrame);
+      await new Promise((resolve) => setTimeout(resolve));
+      times.push(performance.now() - begun);
+    }
+    return times;
+  });
+}
+
+async function list(browser, url, what, path, total, texts) {
+  const page = await open(browser, { url });
+  await login(page, path);
+  await page.getByText(total).waitFor({ timeout: 120_000 });
+  const field = page.getByRole("searchbox").first();
+  await page.evaluate(() => {
+    window.shown = {};
+    addEventListener("keydown", (event) => {
+      new MutationObserver(() => {
+        const text = document.querySelector(".count").textContent;
+        if (!text.includes(" of ")) return;
+        const now = performance.now() - event.timeStamp;
+        window.shown.first ??= now;
+        if (!text.includes("…")) window.shown.whole ??= now;
+      }).observe(document.querySelector("main"), { characterData: true, childList: true, subtree: true });
+    }, { once: true, capture: true });
+  });
+  await field.press(texts[0][0]);
+  await page.waitForFunction(() => window.shown.whole, null, { timeout: 120_000 });
+  const { first, whole } = await page.evaluate(() => window.shown);
+  const times = await search(page, texts);
+  const pictures = await scroll(page);
+  console.log(`${what}: key to painted list, median of ${times.length}: ${round(median(times))} ms (longest ${round(worst(times))}); the first search shows rows after ${round(first)} ms and is complete after ${round(whole)} ms; scrolling by 1500 pixels, median of ${pictures.length}: ${round(median(pictures))} ms (longest ${round(worst(pictures))})`);
+  await page.context().close();
+}
+
+const server = await Server.start();
+const browser = await launch();
+try {
+  await firstPage(browser, server);
+  const call = await server.session();
+  const lines = Array.from({ length: ENTITIES }, (_, index) => JSON.stringify({ id: `policy-${index}`, name: `Policy ${index}`, description: `of team ${index % 97}`, tags: [`tag-${index % 13}`], dry_run: index % 2 === 0, tiers: [{ min_score: 40, action: "deny", status: 403 }] }));
+  for (let from = 0; from < lines.length; from += 1000) {
+    const answer = await call("POST", "/entities/threat-policies/_bulk", `${lines.slice(from, from + 1000).join("\n")}\n`, { "content-type": "application/x-ndjson" });
+    if (!answer.ok) throw new Error(`_bulk: ${answer.status} ${await answer.text()}`);
+    await answer.text();
+  }
+  await list(browser, server.url, `${ENTITIES} entities`, "/console/policies/threat-policies", "10,000 entries", ["policy 77", "team 12", "policy-9999", "50", "tag-12", "x1", "team 96", "policy 123"]);
+  const front = await proxy(server, { "/security/_bans": listed(bans(BANS), "bans"), "/security/_incidents": listed(incidents(INCIDENTS), "incidents") });
+  await list(browser, front.url, `${BANS} bans`, "/console/bans", "100,000 entries", ["10.200", "11.13", "949110x", "10.77.3", "ledger.", "11.1", "spraying!", "10.9"]);
+  await list(browser, front.url, `${INCIDENTS} incidents`, "/console/incidents", "50,000 entries", ["203.0.78", "198.51.9", "rule 942100x", "203.0.1", "login attempts for 5", "shopx", "198.51.12", "203.0.19"]);
+  front.close();
+} finally {
+  await browser.close();
+  await server.stop();
+}

@@ -1,0 +1,109 @@
+/** The stream: filters, pause, and a flood of 10,000 events a second. */
+import { after, before, test } from "node:test";
+import assert from "node:assert/strict";
+import { Server, axe, launch, login, open } from "./support.mjs";
+import { event } from "./samples.mjs";
+import { proxy } from "./proxy.mjs";
+
+let server, browser;
+before(async () => {
+  server = await Server.start();
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+/** A stream that sends `rate` events a second for as long as it is open, in portions as a gateway's reports come. */
+function flood(rate, streams) {
+  const texts = Array.from({ length: 500 }, (_, index) => `event: event\ndata: ${JSON.stringify(event(index + 2))}\n\n`);
+  return (_, response, url) => {
+    response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+    response.write(`event: hello\ndata: {"heartbeat_seconds":15,"queue":1000}\n\n`);
+    const stream = { sent: 0, filters: url.searchParams, open: true };
+    streams.push(stream);
+    const begun = Date.now();
+    const timer = setInterval(() => {
+      const due = Math.floor(((Date.now() - begun) / 1000) * rate) - stream.sent;
+      if (due <= 0 || response.writableNeedDrain) return;
+      response.write(Array.from({ length: Math.min(due, 2000) }, (_, index) => texts[(stream.sent + index) % texts.length]).join(""));
+      stream.sent += Math.min(due, 2000);
+    }, 50);
+    response.on("close", () => {
+      stream.open = false;
+      clearInterval(timer);
+    });
+  };
+}
+
+test("10,000 events a second: the page answers, pauses, and keeps the last 2,000", async () => {
+  const streams = [];
+  const before = await proxy(server, { "/events/_live": flood(10_000, streams) });
+  try {
+    const page = await open(browser, { url: before.url });
+    await login(page, "/console/live");
+    await page.getByText("connected").waitFor();
+    await page.evaluate(() => {
+      window.long = [];
+      new PerformanceObserver((list) => list.getEntries().forEach((entry) => window.long.push(Math.round(entry.duration)))).observe({ entryTypes: ["longtask"] });
+    });
+    await page.waitForFunction(() => Number(/([\d,]+) seen/.exec(document.querySelector(".count").textContent)?.[1].replaceAll(",", "")) > 60_000, null, { timeout: 60_000 });
+    const { long, seen } = await page.evaluate(() => ({ long: window.long, seen: document.querySelector(".count").textContent }));
+    console.log(`10,000 events/s: ${seen.trim()}; long tasks: ${long.length}, of ${long.reduce((sum, time) => sum + time, 0)} ms, the longest ${Math.max(0, ...long)} ms; sent ${streams[0].sent}`);
+    await page.getByText(/2,000 kept/).waitFor();
+    assert.ok((await page.locator(".rows .row").count()) < 80, "all rows are in the document");
+
+    await page.getByRole("button", { name: "Pause" }).press("Enter");
+    await page.getByText(/2,000 are waiting/).waitFor();
+    const top = await page.locator(".rows .row").first().getAttribute("data-id");
+    const held = await page.locator(".rows").textContent();
+    await page.waitForTimeout(600);
+    assert.equal(await page.locator(".rows").textContent(), held, "the picture moves although it is paused");
+    await axe(page, "a paused stream");
+    await page.locator(".rows .row").first().focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByText("The whole event as JSON").waitFor();
+    await axe(page, "an event of the stream");
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Resume" }).press("Enter");
+    await page.waitForFunction((top) => document.querySelector(".rows .row")?.dataset.id !== top, top);
+
+    await page.getByLabel("Outcome").selectOption("blocked");
+    await page.waitForURL("**/console/live?outcome=blocked");
+    await page.getByText("connected").waitFor();
+    await page.waitForFunction(() => document.querySelectorAll(".rows .row").length > 0);
+    assert.equal(streams.at(-1).filters.get("filter.outcome"), "blocked", "the filter is the server's");
+    // Without loading the page again, which would end every stream.
+    await page.getByRole("navigation").getByRole("link", { name: "Bans and allowlist" }).press("Enter");
+    await page.locator("main h1", { hasText: "Bans" }).waitFor();
+    for (let turn = 0; turn < 50 && streams.some((stream) => stream.open); turn += 1) await page.waitForTimeout(100);
+    assert.deepEqual(streams.map((stream) => stream.open), streams.map(() => false), "a stream stays open behind the page");
+    await page.done();
+  } finally {
+    before.close();
+  }
+});
+
+test("the real stream: what an operator does is in it, without a reload", async () => {
+  const page = await open(browser, server);
+  const api = await server.api();
+  await login(page, "/console/live?type=audit");
+  await page.getByText("connected").waitFor();
+  await api("POST", "/security/_ban", { ref: "ip:203.0.113.90", duration_seconds: 3600, reason: "seen live" });
+  await page.locator(".rows .row", { hasText: "seen live" }).waitFor();
+  await page.getByLabel("Type").selectOption("security");
+  await page.waitForURL("**/console/live?type=security");
+  await page.getByText("connected").waitFor();
+  await api("POST", "/security/_ban", { ref: "ip:203.0.113.91", duration_seconds: 3600, reason: "not of this type" });
+  await page.waitForTimeout(1500);
+  assert.equal(await page.locator(".rows .row", { hasText: "not of this type" }).count(), 0);
+  await page.getByLabel("Type").selectOption("audit");
+  await page.getByText("connected").waitFor();
+  await api("POST", "/security/_unban", { ref: "ip:203.0.113.91" });
+  await page.locator(".rows .row", { hasText: "unban" }).waitFor();
+  await page.getByRole("button", { name: "Clear" }).press("Enter");
+  await page.waitForFunction(() => document.querySelectorAll(".rows .row").length === 0);
+  await axe(page, "an empty stream");
+  await page.done();
+});

@@ -45,7 +45,7 @@ files.set(iconName, icon);
 const page = readFileSync(join(here, "src/index.html"), "utf8")
   .replace("@ICON@", iconName).replace("@STYLE@", named("main-", ".css")).replace("@SCRIPT@", named("main-", ".js"));
 files.set("index.html", Buffer.from(page));
-files.set("licenses.txt", Buffer.from(["preact", "uplot"].map((name) => `${name}\n\n${readFileSync(join(here, "node_modules", name, "LICENSE"), "utf8")}`).join("\n")));
+files.set("licenses.txt", Buffer.from(licensed().map((name) => `${name}\n\n${readFileSync(join(here, "node_modules", name, "LICENSE"), "utf8")}`).join("\n")));
 
 const brotli = (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } });
 const first = firstPage();
@@ -70,6 +70,13 @@ if (verify) {
     writeFileSync(join(out, `${name}.br`), brotli(bytes));
     writeFileSync(join(out, `${name}.gz`), gzipSync(bytes, { level: 9 }));
   }
+}
+
+/** The packages whose sources are in the files, each with its licence in licenses.txt. */
+function licensed() {
+  const packages = Object.keys(result.metafile.inputs).map((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]);
+  // The map is made of world-atlas, by scripts/world-map.mjs.
+  return [...new Set([...packages, "world-atlas"])].filter(Boolean).sort();
 }
 
 /** The files that the overview needs: everything that the entry and that page import. */

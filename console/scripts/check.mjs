@@ -1,6 +1,9 @@
 /** Rules for the sources that the compiler does not know: no HTML made of text, short files, catalogues without dead texts. */
 import { readFileSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { KEPT as CHAIN, text as chainPlugins } from "./chain-plugins.mjs";
+import { KEPT as MAP, text as worldMap } from "./world-map.mjs";
+import { KEPT as WORDS, text as seclangWords } from "./seclang-words.mjs";
 
 const MOST_LINES = 400;
 const FORBIDDEN = [/\binnerHTML\b/, /\bouterHTML\b/, /dangerouslySetInnerHTML/, /insertAdjacentHTML/, /document\.write/, /\beval\(/, /new Function\(/, /javascript:/];
@@ -40,6 +43,14 @@ for (const [path, text] of sources) {
   const lines = text.split("\n").length;
   if (lines > MOST_LINES && !path.includes("/i18n/")) problems.push(`${path} has ${lines} lines (at most ${MOST_LINES})`);
   for (const pattern of FORBIDDEN) if (pattern.test(text)) problems.push(`${path} uses ${pattern}`);
+}
+// Files that are made of the sources of the engine and of the plugins, and of the package with the map.
+for (const [kept, text, script] of [[WORDS, seclangWords, "seclang-words"], [CHAIN, chainPlugins, "chain-plugins"], [MAP, worldMap, "world-map"]]) {
+  try {
+    if (readFileSync(kept, "utf8") !== text()) problems.push(`${kept.pathname} is not what the sources give; run \`node scripts/${script}.mjs\``);
+  } catch (error) {
+    problems.push(error.message);
+  }
 }
 if (problems.length > 0) {
   console.error(problems.join("\n"));

@@ -45,7 +45,7 @@ export function safeNext(next: string | null): string {
     return href("/");
   }
   const own = url.origin === location.origin && (url.pathname === BASE || url.pathname.startsWith(`${BASE}/`));
-  return own && !url.pathname.startsWith(href("/login")) ? url.pathname + url.search : href("/");
+  return own && url.pathname.replace(/\/+$/, "") !== href("/login") ? url.pathname + url.search : href("/");
 }
 
 /** The route, again with every change of it. */

@@ -21,7 +21,8 @@ export function useShortcuts(onHelp: () => void): void {
   useEffect(() => {
     let since = 0;
     const pressed = (event: KeyboardEvent) => {
-      const at = event.target;
+      // The rules editor is in a shadow root, whose host is the target that is seen out here.
+      const at = event.composedPath()[0];
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (at instanceof HTMLElement && (at.closest("dialog") || at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName))) return;
       const to = GO[event.key];

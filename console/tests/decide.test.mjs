@@ -146,7 +146,9 @@ test("rules are compiled as they are typed and tried on a request", async () => 
   await page.locator("mark", { hasText: "DROP TABLE" }).or(page.locator("mark", { hasText: "drop table" })).first().waitFor();
   await axe(page, "rules");
   await shot(page, "rules");
-  await page.getByRole("textbox", { name: "SecLang rules" }).fill(`SecRule ARGX "@rx a" "id:1,phase:2,deny"`);
+  await page.getByRole("textbox", { name: "SecLang rules" }).focus();
+  await page.keyboard.press("ControlOrMeta+A");
+  await page.keyboard.insertText(`SecRule ARGX "@rx a" "id:1,phase:2,deny"`);
   await page.getByText(/unknown variable/).first().waitFor();
   await axe(page, "rules with an error");
   await page.done();

@@ -9,7 +9,8 @@ import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const BIN = process.env.PALISADE_BIN ?? join(here, "../../target/debug/palisade");
+/** The program under test. */
+export const BIN = process.env.PALISADE_BIN ?? join(here, "../../target/debug/palisade");
 const IMAGES = join(here, "../../docs/images/console");
 const AXE = readFileSync(join(here, "../node_modules/axe-core/axe.min.js"), "utf8");
 

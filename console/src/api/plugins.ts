@@ -103,20 +103,26 @@ export interface TestedRule {
   severity: string | number | null;
   data: string;
   matched: { variable: string; value: string }[];
+  tags: string[];
+  count: number;
   disruptive: boolean;
+  logged: boolean;
 }
 
-/** The result of a test request. */
+/** What happened to a test request. */
+export interface TestResult {
+  disposition: { action_type: string; status?: number; msg?: string; rule_id: number | null; phase?: number; would_block?: { status: number; rule_id: number; msg: string } | null };
+  matched_rules: TestedRule[];
+  phases: { phase: number; name: string; evaluated: boolean; rule_ids: number[]; interruption: { rule_id: number; status: number } | null }[];
+  scores: { inbound: number | null; inbound_threshold: number | null; detection?: { inbound: number | null } | null } & Record<string, unknown>;
+}
+
+/** The answer of a test. */
 export interface Tested {
   done: boolean;
   error?: string;
   errors?: RuleError[];
-  result?: {
-    disposition: { action_type: string; status?: number; msg?: string; rule_id: number | null; phase?: number; would_block?: { status: number; rule_id: number; msg: string } | null };
-    matched_rules: TestedRule[];
-    phases: { phase: number; name: string; evaluated: boolean; rule_ids: number[]; interruption: { rule_id: number; status: number } | null }[];
-    scores: { inbound: number | null; inbound_threshold: number | null } & Record<string, unknown>;
-  };
+  result?: TestResult;
 }
 
 /** What is known of an address. */

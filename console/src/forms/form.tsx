@@ -3,6 +3,7 @@ import { useEffect, useId, useState } from "preact/hooks";
 import type { Schema } from "../api/entities";
 import type { FieldError } from "../api/http";
 import { t } from "../i18n";
+import { RulesField } from "../seclang/field";
 import { Field } from "../ui/bits";
 import { blank, label, shape, type FieldShape } from "./schema";
 
@@ -90,6 +91,8 @@ function One(props: OneProps) {
           {(field) => <input {...field} type="number" value={text} disabled={locked} step={of.control === "integer" ? 1 : "any"} min={of.schema.minimum} max={of.schema.maximum} onInput={(event) => { const number = event.currentTarget.valueAsNumber; set(Number.isNaN(number) ? (of.nullable ? null : undefined) : number); }} />}
         </Field>
       );
+    case "seclang":
+      return <RulesField title={title} help={help} error={error} value={Array.isArray(shown) ? shown.map(String) : []} set={set} errors={errors} pointer={pointer} />;
     case "words":
       return <Words title={title} help={help} error={error} value={Array.isArray(shown) ? shown.map(String) : []} set={set} />;
     case "long":

@@ -1,35 +1,78 @@
 /** The chain of a route, in the order in which its plugins run. */
-import type { Entity } from "../api/entities";
-import { t } from "../i18n";
-import { Badge, Panel } from "../ui/bits";
+import { useState } from "preact/hooks";
+import type { Entity, Tagged } from "../api/entities";
+import { chainOf, type ChainPhase, type ChainState, type ChainStep } from "../chain/chain";
+import { loadPolicies } from "../chain/load";
+import { t, word } from "../i18n";
+import { href } from "../router";
+import { useLoaded } from "../ui/async";
+import { Badge, Panel, type Tone } from "../ui/bits";
+import { Show } from "../ui/page";
+import { Enforce, pluginSubject, type Subject } from "./enforce";
 
-interface Slot {
-  plugin?: string;
-  class?: string;
-  name?: string;
-  enabled?: boolean;
-  config?: Record<string, unknown>;
-}
+const TONES: Record<ChainState, Tone> = { active: "good", dry_run: "warn", builtin: "warn", missing: "bad", off: "" };
 
-/** Drawn as a list of steps; fields that are switched on in a preset are named. */
-export function Chain({ route }: { route: Entity }) {
-  const slots = (Array.isArray(route["plugins"]) ? route["plugins"] : []) as Slot[];
-  if (slots.length === 0) return <p class="notice warn">{t("chain.none")}</p>;
+/**
+ * Drawn as a list of phases with their plugins; each has its state, how it acts and its policy. `tagged` is the stored route; null while it
+ * has changes that are not saved, in which case no plugin is taken to enforcing from here.
+ */
+export function Chain({ route, tagged, reload }: { route: Entity; tagged: Tagged | null; reload: () => void }) {
+  const [enforcing, enforce] = useState<Subject | null>(null);
+  const loaded = useLoaded((signal) => loadPolicies(signal), []);
   return (
     <Panel title={t("chain.title")}>
-      <ol class="chain">
-        <li class="end">{t("chain.request")}</li>
-        {slots.map((slot, index) => {
-          const on = Object.entries(slot.config ?? {}).filter(([, value]) => value === true).map(([name]) => name);
+      <Show of={loaded}>
+        {({ global, policies }) => {
+          const steps = chainOf(route, global, policies);
+          if (steps.length === 0) return <p class="notice warn">{t("chain.none")}</p>;
+          let number = 0;
+          const phases = [...new Set(steps.map((step) => step.phase))];
           return (
-            <li key={index} class={slot.enabled === false ? "off" : ""}>
-              <strong>{(slot.plugin ?? slot.class ?? slot.name ?? "?").split(".").at(-1)}</strong> {slot.enabled === false && <Badge>{t("entity.off")}</Badge>}
-              <span class="tags">{on.map((name) => <Badge key={name} tone="info">{name}</Badge>)}</span>
-            </li>
+            <div class="flow">
+              <p class="flow-end">{t("chain.request")}</p>
+              {phases.map((phase) => (
+                <Phase key={phase} phase={phase} steps={steps.filter((step) => step.phase === phase)} from={(number += steps.filter((step) => step.phase === phase).length)} tagged={tagged} enforce={enforce} />
+              ))}
+              {!phases.includes("response") && <p class="flow-end">{t("chain.backend")}</p>}
+            </div>
           );
-        })}
-        <li class="end">{t("chain.backend")}</li>
-      </ol>
+        }}
+      </Show>
+      {enforcing && <Enforce subject={enforcing} onClose={() => enforce(null)} reload={reload} />}
     </Panel>
   );
+}
+
+function Phase({ phase, steps, from, tagged, enforce }: { phase: ChainPhase; steps: ChainStep[]; from: number; tagged: Tagged | null; enforce: (subject: Subject | null) => void }) {
+  return (
+    <>
+      {phase === "response" && <p class="flow-end">{t("chain.backend")}</p>}
+      <section class="flow-phase" aria-label={word("chain.phase", phase)}>
+        <h3>{word("chain.phase", phase)} <span class="muted">{word("chain.phase.help", phase)}</span></h3>
+        <ol start={from - steps.length + 1}>
+          {steps.map((step, index) => <Step key={`${step.title} ${index}`} of={step} enforce={tagged && step.enforcedBy ? () => enforce(pluginSubject(tagged, step)) : null} />)}
+        </ol>
+      </section>
+    </>
+  );
+}
+
+function Step({ of, enforce }: { of: ChainStep; enforce: (() => void) | null }) {
+  const { state, policy } = of;
+  return (
+    <li class={`flow-step state-${state}`}>
+      <strong>{of.title}</strong>{" "}
+      <Badge tone={TONES[state]}>{stateWord(of)}</Badge>{" "}
+      {state !== "off" && <span>{word("chain.effect", of.effect)}</span>}{" "}
+      {policy && <a href={href(`/policies/${policy.collection}/${encodeURIComponent(policy.id)}`)}>{policy.name}</a>}{" "}
+      {policy && state === "dry_run" && (policy.collection === "threat-policies" || policy.collection === "waf-configs") && <a class="button small" href={href(`/policies/${policy.collection}/${encodeURIComponent(policy.id)}`, { enforce: "1" })}>{t("entity.enforce")}<span class="sr-only"> {of.title}</span></a>}
+      {enforce && <button type="button" class="small" onClick={enforce}>{t("entity.enforce")}<span class="sr-only"> {of.title}</span></button>}{" "}
+      <span class="muted">{[of.global ? t("chain.global") : of.fromPreset ? t("chain.preset") : "", of.index === null ? "" : t("chain.index", { index: String(of.index) })].filter(Boolean).join(", ")}</span>
+    </li>
+  );
+}
+
+/** The state in a word; what only scores or reports enforces nothing by itself, and is on. */
+export function stateWord({ state, effect }: ChainStep): string {
+  return state === "active" && (effect === "scores" || effect === "reports") ? t("entity.on") : word("chain.state", state);
 }

@@ -5,13 +5,14 @@ import { ApiError, type FieldError } from "../api/http";
 import { Diff } from "../forms/diff-view";
 import { Form } from "../forms/form";
 import { t, word } from "../i18n";
-import { href, navigate } from "../router";
+import { current, href, navigate } from "../router";
 import { useDebounced, useLoaded } from "../ui/async";
 import { Badge, Panel } from "../ui/bits";
 import { Dialog } from "../ui/dialog";
 import { Page, Show, problem } from "../ui/page";
 import { tell, tellProblem } from "../ui/toast";
 import { Chain } from "./chain";
+import { Enforce, isInDryRun, policySubject } from "./enforce";
 import { History } from "./history";
 import { EntityState } from "./policies";
 
@@ -38,6 +39,12 @@ function Editor({ collection, schema, tagged, start, reload }: { collection: str
   const [errors, setErrors] = useState<FieldError[]>([]);
   const [checked, setChecked] = useState<"" | "busy" | "good" | "bad">("");
   const [reviewing, review] = useState(false);
+  // A link from a chain or from the overview opens the step at once.
+  const [enforcing, enforce] = useState(() => current().query.get("enforce") === "1");
+  const closeEnforce = () => {
+    enforce(false);
+    if (current().query.has("enforce")) navigate(href(current().path), "replace");
+  };
   const isNew = tagged === null;
   const changed = useMemo(() => isNew || JSON.stringify(value) !== JSON.stringify(start), [value, start]);
   const settled = useDebounced(value, 350);
@@ -94,8 +101,9 @@ function Editor({ collection, schema, tagged, start, reload }: { collection: str
           <ul>{others.map((error, index) => <li key={index}><code>{error.pointer}</code> <span class="pre">{error.message}</span></li>)}</ul>
         </div>
       )}
-      {collection === "routes" && !isNew && <Chain route={value} />}
-      {collection === "threat-policies" && value["dry_run"] === true && !isNew && <p class="notice warn">{t("entity.dry_run.help")} <a href={href("/events", { dry_run: "true" })}>{t("entity.dry_run.show")}</a> <button type="button" onClick={() => { change({ ...value, dry_run: false }); review(true); }}>{t("entity.enforce")}</button></p>}
+      {collection === "routes" && tagged && <Chain route={value} tagged={changed ? null : tagged} reload={reload} />}
+      {tagged && isInDryRun(collection, start) && <p class="notice warn">{t(collection === "waf-configs" ? "entity.detection.help" : "entity.dry_run.help")} <button type="button" onClick={() => enforce(true)}>{t("entity.enforce")}</button></p>}
+      {tagged && enforcing && isInDryRun(collection, start) && <Enforce subject={policySubject(collection, tagged)} onClose={closeEnforce} reload={reload} />}
       <div class="columns edit">
         <Panel title={t("entity.form")}>
           <form class="stack" onSubmit={(event) => event.preventDefault()}>

@@ -75,7 +75,7 @@ function Explanation({ of }: { of: Explained }) {
               [t("why.incident"), of.incident && <a href={href("/events", { incident: of.incident })}>{of.incident}</a>],
             ]}
           />
-          <p><a class="button" href={href("/tuning", { reference: of.reference })}>{t("why.tune")}</a></p>
+          <p><a class="button" href={href("/tuning", { reference: of.reference })}>{t("why.tune")}</a> <a class="button" href={href("/rules", { reference: of.reference })}>{t("why.rules.test")}</a></p>
         </Panel>
       </div>
       {of.rules.length > 0 && <Panel title={t("why.rules")}><Matches of={of.rules} heading={false} /></Panel>}

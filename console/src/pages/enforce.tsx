@@ -1,0 +1,172 @@
+/** From dry run to enforcing in one dialog: what would have been held back, what changes, why, and the way back. */
+import { useState } from "preact/hooks";
+import { list, revert, save, type Entity, type Tagged } from "../api/entities";
+import { eventStatus, type Filters } from "../api/events";
+import { ApiError } from "../api/http";
+import { trial, type Tally, type Trial } from "../api/trial";
+import { enforcedRoute, routesOf, type ChainStep } from "../chain/chain";
+import { loadPolicies } from "../chain/load";
+import { Diff } from "../forms/diff-view";
+import { number, t, word } from "../i18n";
+import { href } from "../router";
+import { useLoaded } from "../ui/async";
+import { Badge, Field } from "../ui/bits";
+import { Dialog } from "../ui/dialog";
+import { Show, problem } from "../ui/page";
+import { tell } from "../ui/toast";
+
+/** Whether a document is one that can be taken from dry run to enforcing here, and still is in dry run. */
+export function isInDryRun(collection: string, value: Entity): boolean {
+  return (collection === "threat-policies" && value["dry_run"] !== false) || (collection === "waf-configs" && value["block"] === false);
+}
+
+/** The key of `metadata` that keeps the reason: it is part of the document, so the history has it. */
+const REASON = "enforced_because";
+
+function withReason(after: Entity, reason: string): Entity {
+  // In front, so that the difference is a line.
+  const { [REASON]: _, ...metadata } = (after["metadata"] ?? {}) as Record<string, unknown>;
+  return reason.trim() ? { ...after, metadata: { [REASON]: reason.trim(), ...metadata } } : after;
+}
+
+/** What is taken from dry run to enforcing. */
+export interface Subject {
+  /** For people. */
+  title: string;
+  collection: string;
+  tagged: Tagged;
+  /** The document that enforces. */
+  after: Entity;
+  /** Filters of the events that tell what would have been held back. */
+  filters: Filters;
+  /** Null: `filters` say all. Otherwise the routes are found whose chains follow the document. */
+  routes: (string | null)[] | null;
+  isPolicy: boolean;
+  /** The plugin reports one event a minute for each kind of mismatch, so that more requests are affected than there are events. */
+  sampled: boolean;
+}
+
+const SAMPLED = new Set(["api-contract", "query-guard"]);
+
+/** A policy in dry run, or a configuration that only detects. */
+export function policySubject(collection: string, tagged: Tagged): Subject {
+  const { entity } = tagged;
+  const waf = collection === "waf-configs";
+  return { title: entity.name || entity.id, collection, tagged, after: waf ? { ...entity, block: true } : { ...entity, dry_run: false }, filters: waf ? { config: entity.id, dry_run: "true" } : { type: "security", outcome: "observed", dry_run: "true" }, routes: null, isPolicy: true, sampled: false };
+}
+
+/** A plugin of a route that has a dry run of its own. */
+export function pluginSubject(tagged: Tagged, step: ChainStep): Subject | null {
+  const { entity } = tagged;
+  if (!step.enforcedBy || !step.plugin) return null;
+  return { title: `${step.title}, ${entity.name || entity.id}`, collection: "routes", tagged, after: enforcedRoute(entity, step.enforcedBy), filters: { plugin: step.plugin.name, route: entity.id, outcome: "observed" }, routes: [entity.id], isPolicy: false, sampled: SAMPLED.has(step.plugin.name) };
+}
+
+interface Evidence {
+  trial: Trial;
+  routes: (string | null)[];
+  stored: boolean;
+}
+
+async function evidence({ collection, tagged, filters, routes, isPolicy }: Subject, signal: AbortSignal): Promise<Evidence> {
+  const status = eventStatus(signal).catch(() => null);
+  let using = routes;
+  if (isPolicy) {
+    const [{ global, policies }, all] = await Promise.all([loadPolicies(signal), list("routes", signal)]);
+    using = routesOf(collection, tagged.entity.id, all.filter((route) => route.enabled !== false), global, policies);
+  }
+  // Events of a WAF name its configuration; those of a threat policy do not name it, so the routes say whose they are.
+  const found = await trial(filters, collection === "threat-policies" ? using : null, signal);
+  return { trial: found, routes: using ?? [], stored: (await status)?.enabled ?? false };
+}
+
+/** The dialog. */
+export function Enforce({ subject, onClose, reload }: { subject: Subject; onClose: () => void; reload: () => void }) {
+  const { collection, tagged: { entity, etag }, title } = subject;
+  const found = useLoaded((signal) => evidence(subject, signal), [collection, entity.id, title]);
+  const [reason, setReason] = useState("");
+  const [sure, setSure] = useState(false);
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  const after = withReason(subject.after, reason);
+  const held = found.data?.trial.requests ?? 0;
+  const write = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      const written = await save(collection, after, etag);
+      const before = Number(etag.replaceAll(/\D/g, ""));
+      onClose();
+      tell(t("enforce.done", { id: title }), async () => {
+        await revert(collection, entity.id, before);
+        reload();
+      });
+      for (const warning of written.warnings) tell(warning, null, true);
+      reload();
+    } catch (error) {
+      setError(error instanceof ApiError && error.status === 412 ? t("entity.conflict") : problem(error));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={t("enforce.title", { id: title })} onClose={onClose} wide>
+      <form class="stack" onSubmit={(event) => void write(event)}>
+        <h3>1. {t("enforce.what")}</h3>
+        <Show of={found}>{(evidence) => <Verdict of={evidence} subject={subject} />}</Show>
+        <h3>2. {t("enforce.diff")}</h3>
+        <Diff before={entity} after={after} />
+        <h3>3. {t("enforce.why")}</h3>
+        <Field label={t("enforce.reason")} help={t("enforce.reason.help")}>{(field) => <input {...field} required maxLength={500} value={reason} onInput={(event) => setReason(event.currentTarget.value)} />}</Field>
+        {held > 0 && <label class="inline"><input type="checkbox" checked={sure} required onChange={(event) => setSure(event.currentTarget.checked)} /> {t("enforce.sure", { requests: held })}</label>}
+        {error && <p class="notice bad" role="alert">{error}</p>}
+        <div class="actions">
+          <button type="submit" class="primary" disabled={busy || (found.data === null && !found.error)}>{t("enforce.do")}</button>
+          <button type="button" onClick={onClose}>{t("action.cancel")}</button>
+        </div>
+        <p class="help">{t("enforce.undo")}</p>
+      </form>
+    </Dialog>
+  );
+}
+
+function Verdict({ of: { trial, routes, stored }, subject }: { of: Evidence; subject: Subject }) {
+  const filters: Record<string, string> = { ...subject.filters, from: new Date(Date.now() - 86_400_000).toISOString() };
+  if (!stored) return <p class="notice warn" role="status">{t("enforce.no_store")}</p>;
+  return (
+    <div class="stack">
+      {trial.requests === 0 ? (
+        <p class="notice good" role="status"><strong>{trial.partial ? t("enforce.none.so_far") : t("enforce.none")}</strong> {routes.length === 0 && t("enforce.unused")}</p>
+      ) : (
+        <p class="notice warn" role="status"><strong>{t(trial.partial || subject.sampled ? "enforce.some.least" : "enforce.some", { requests: trial.requests, callers: trial.callers })}</strong> <a href={href("/events", filters)}>{t("enforce.events")}</a></p>
+      )}
+      {subject.sampled && <p class="muted">{t("enforce.sampled")} <a href={href("/api")}>{t("nav.api")}</a></p>}
+      {trial.from && <p class="muted">{t("enforce.partial", { from: new Date(trial.from).toLocaleString() })}</p>}
+      <p class="muted">{routes.length > 0 ? <>{t("enforce.routes")} {routes.map((route) => <span key={route ?? ""}><Badge>{route ?? t("overview.no_route")}</Badge> </span>)}</> : ""}</p>
+      {trial.requests > 0 && (
+        <div class="columns">
+          <Top title={t("enforce.by_rule")} of={trial.byRule} link={(name) => (/^\d+$/.test(name) ? href("/events", { ...filters, rule: name }) : null)} />
+          <Top title={t("enforce.by_route")} of={trial.byRoute} name={(name) => (name === "-" ? t("overview.no_route") : name)} link={(name) => (name === "-" ? null : href("/events", { ...filters, route: name }))} />
+          <Top title={t("enforce.by_caller")} of={trial.byCaller} link={(name) => href("/events", { ...filters, ref: name })} />
+          <Top title={t("enforce.by_action")} of={trial.byAction} name={(name) => word("decision", name)} link={(name) => (subject.collection === "waf-configs" ? null : href("/events", { ...filters, action: name }))} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Top({ title, of, link, name = (name) => name }: { title: string; of: Tally[]; link: (name: string) => string | null; name?: (name: string) => string }) {
+  if (of.length === 0) return null;
+  return (
+    <div>
+      <table class="plain-table">
+        <caption>{title}</caption>
+        <tbody>
+          {of.slice(0, 8).map((entry) => {
+            const to = link(entry.name);
+            return <tr key={entry.name}><th scope="row">{to ? <a href={to}>{name(entry.name)}</a> : name(entry.name)}</th><td class="end">{number(entry.requests)}</td></tr>;
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -13,6 +13,7 @@ import { useLoaded } from "../ui/async";
 import { Badge, Field } from "../ui/bits";
 import { Dialog } from "../ui/dialog";
 import { Show, problem } from "../ui/page";
+import { RoleNote, useMay } from "../ui/role";
 import { tell } from "../ui/toast";
 
 /** Whether a document is one that can be taken from dry run to enforcing here, and still is in dry run. */
@@ -86,6 +87,7 @@ export function Enforce({ subject, onClose, reload }: { subject: Subject; onClos
   const found = useLoaded((signal) => evidence(subject, signal), [collection, entity.id, title]);
   const [reason, setReason] = useState("");
   const [sure, setSure] = useState(false);
+  const may = useMay("admin");
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
   const after = withReason(subject.after, reason);
@@ -120,9 +122,10 @@ export function Enforce({ subject, onClose, reload }: { subject: Subject; onClos
         {held > 0 && <label class="inline"><input type="checkbox" checked={sure} required onChange={(event) => setSure(event.currentTarget.checked)} /> {t("enforce.sure", { requests: held })}</label>}
         {error && <p class="notice bad" role="alert">{error}</p>}
         <div class="actions">
-          <button type="submit" class="primary" disabled={busy || (found.data === null && !found.error)}>{t("enforce.do")}</button>
+          <button type="submit" class="primary" disabled={!may || busy || (found.data === null && !found.error)}>{t("enforce.do")}</button>
           <button type="button" onClick={onClose}>{t("action.cancel")}</button>
         </div>
+        <RoleNote least="admin" />
         <p class="help">{t("enforce.undo")}</p>
       </form>
     </Dialog>

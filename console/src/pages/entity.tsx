@@ -10,6 +10,7 @@ import { useDebounced, useLoaded } from "../ui/async";
 import { Badge, Panel } from "../ui/bits";
 import { Dialog } from "../ui/dialog";
 import { Page, Show, problem } from "../ui/page";
+import { RoleNote, useMay } from "../ui/role";
 import { tell, tellProblem } from "../ui/toast";
 import { Chain } from "./chain";
 import { Enforce, isInDryRun, policySubject } from "./enforce";
@@ -82,14 +83,16 @@ function Editor({ collection, schema, tagged, start, reload }: { collection: str
       tellProblem(error);
     }
   };
+  const may = useMay("admin");
   const others = errors.filter((error) => !error.pointer || !fieldOf(error.pointer, schema));
   return (
     <>
       <div class="actions sticky" role="group" aria-label={t("entity.actions")}>
         <button type="button" class="primary" disabled={!changed || !!wrong || checked === "bad"} onClick={() => review(true)}>{t("entity.review")}</button>
         {changed && !isNew && <button type="button" onClick={() => change(start)}>{t("entity.discard")}</button>}
-        {!isNew && collection !== "global-config" && <button type="button" onClick={() => void drop()}>{t("action.delete")}</button>}
+        {!isNew && collection !== "global-config" && <button type="button" disabled={!may} onClick={() => void drop()}>{t("action.delete")}</button>}
         {!isNew && <EntityState of={value} />}
+        <RoleNote least="admin" />
         <span role="status" class="check">
           {checked === "busy" && <Badge>{t("entity.checking")}</Badge>}
           {changed && !wrong && checked === "good" && <Badge tone="good">{t("entity.valid")}</Badge>}
@@ -132,6 +135,7 @@ function fieldOf(pointer: string, schema: Schema): boolean {
 function Review({ collection, tagged, before, after, onClose, reload }: { collection: string; tagged: Tagged | null; before: Entity | null; after: Entity; onClose: () => void; reload: () => void }) {
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
+  const may = useMay("admin");
   const write = async () => {
     setBusy(true);
     try {
@@ -152,7 +156,7 @@ function Review({ collection, tagged, before, after, onClose, reload }: { collec
         <Diff before={before} after={after} />
         {error && <p class="notice bad" role="alert">{error}</p>}
         <div class="actions">
-          <button type="button" class="primary" disabled={busy} onClick={() => void write()}>{t("entity.save")}</button>
+          <button type="button" class="primary" disabled={!may || busy} onClick={() => void write()}>{t("entity.save")}</button>
           <button type="button" onClick={onClose}>{t("action.cancel")}</button>
         </div>
       </div>

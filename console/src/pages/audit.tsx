@@ -33,7 +33,7 @@ export default function Audit() {
           const rows = found.events.filter((row) => !text || `${row.event.user?.name ?? ""} ${row.event.action ?? ""} ${row.event.ref ?? ""}`.toLowerCase().includes(text.toLowerCase()));
           return (
             <>
-              <p class="count" role="status">{t("list.found", { found: rows.length, count: found.events.length })} {found.next && <a href={href("/events", { type: "audit" })}>{t("audit.older")}</a>}</p>
+              <p class="count" role="status">{t("list.found", { found: rows.length, count: found.events.length })}{found.next && <> <a href={href("/events", { type: "audit" })}>{t("audit.older")}</a></>}</p>
               <Table label={t("nav.audit")} columns={COLUMNS} total={rows.length} row={(index) => rows[index]} id={(row) => row.id} onOpen={show} />
             </>
           );

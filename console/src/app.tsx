@@ -4,7 +4,7 @@ import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { ApiError, onSessionEnd } from "./api/http";
 import { logout, me, type Session } from "./api/session";
 import { t, type Key } from "./i18n";
-import { Login, takeToken } from "./pages/login";
+import { Login, takeAnswer, takeToken } from "./pages/login";
 import { current, followLinks, href, navigate, useRoute } from "./router";
 import { Shortcuts, useShortcuts } from "./shortcuts";
 import { Preferences } from "./preferences";
@@ -57,6 +57,7 @@ function entryOf(path: string): Entry | undefined {
 
 // Before anything else looks at the address: a token must not stay in it.
 let token = takeToken();
+let answer = takeAnswer();
 
 /** The application. */
 export function App() {
@@ -84,7 +85,7 @@ export function App() {
     return () => document.removeEventListener("click", followLinks);
   }, [start]);
 
-  if (route.path === "/login") return <Login token={token} onDone={(session) => { token = null; setSession(session); }} />;
+  if (route.path === "/login") return <Login token={token} answer={answer} onDone={(session) => { token = answer = null; setSession(session); }} />;
   if (error) return <main class="alone"><Page title={t("app.name")}><Problem error={error} retry={start} /></Page></main>;
   if (!session) return <main class="alone" aria-busy="true"><p role="status">{t("state.loading")}</p></main>;
   return (

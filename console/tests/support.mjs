@@ -35,7 +35,7 @@ export async function freePort() {
 
 /** A control plane with the operator `alice`. */
 export class Server {
-  /** `more`: further arguments of `palisade serve`. */
+  /** `more`: further arguments of `palisade serve`, or a function that makes them of the port that it takes. */
   static async start(more = []) {
     const server = new Server();
     server.data = mkdtempSync(join(tmpdir(), "palisade-console-test-"));
@@ -44,7 +44,7 @@ export class Server {
     server.url = `http://127.0.0.1:${port}`;
     const added = spawnSync(BIN, ["operator", "add", "alice", "--email", "alice@example.com", "--data", server.data], { input: `${PASSWORD}\n` });
     assert.equal(added.status, 0, String(added.stderr));
-    server.child = spawn(BIN, ["serve", "--data", server.data, "--listen", `127.0.0.1:${port}`, "--xds-listen", `127.0.0.1:${xds}`, ...more], { stdio: ["ignore", "ignore", "pipe"] });
+    server.child = spawn(BIN, ["serve", "--data", server.data, "--listen", `127.0.0.1:${port}`, "--xds-listen", `127.0.0.1:${xds}`, ...(typeof more === "function" ? more(port) : more)], { stdio: ["ignore", "ignore", "pipe"] });
     server.log = "";
     server.child.stderr.on("data", (text) => (server.log += text));
     for (let turn = 0; turn < 300; turn += 1) {
@@ -119,7 +119,7 @@ export async function login(page, path = "/console/", name = "alice") {
   await page.goto(path);
   await page.getByLabel("Name").fill(name);
   await page.getByLabel("Password").fill(PASSWORD);
-  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("button", { name: "Log in", exact: true }).click();
   await page.getByRole("navigation").waitFor();
 }
 

@@ -1,6 +1,7 @@
 //! The settings of `palisade serve`. Each is an option of the command line and, as `PALISADE_…`, of the environment.
 
 mod events;
+mod login;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 pub use self::events::{Compression, EventsConfig, Format, Sasl};
+pub use self::login::LoginConfig;
 use listen::ListenOptions;
 use telemetry::LogFormat;
 
@@ -42,9 +44,10 @@ pub struct ServeConfig {
     /// and /metrics. By default all.
     #[arg(long, env = "PALISADE_ADMIN_HOST", value_name = "NAME", value_delimiter = ',', value_parser = admin_host)]
     pub admin_host: Vec<String>,
-    /// Require a second factor of every operator of the console: until they have added one, they have their own account only.
-    #[arg(long, env = "PALISADE_REQUIRE_SECOND_FACTOR")]
-    pub require_second_factor: bool,
+
+    /// How operators log in.
+    #[command(flatten)]
+    pub login: LoginConfig,
 
     /// The address of xDS and the node link for gateways; port 0 takes a free one.
     #[arg(long, env = "PALISADE_XDS_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:18000")]

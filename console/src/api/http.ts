@@ -20,6 +20,8 @@ export class ApiError extends Error {
     /** Seconds after which to try again, 0 if the server did not say. */
     readonly retryAfter = 0,
     readonly body: unknown = null,
+    /** The id of the request, by which the log and the audit log have it. */
+    readonly reference = "",
   ) {
     super(message);
   }
@@ -83,7 +85,7 @@ export async function call<T>(method: string, path: string, options: Options = {
   const told = (value && typeof value === "object" ? value : {}) as Record<string, unknown>;
   const fields = Array.isArray(told["errors"]) ? (told["errors"] as FieldError[]) : [];
   const message = String(told["error_description"] ?? told["error"] ?? response.statusText ?? "");
-  throw new ApiError(response.status, String(told["error"] ?? ""), message, fields, Number(response.headers.get("retry-after") ?? 0), value);
+  throw new ApiError(response.status, String(told["error"] ?? ""), message, fields, Number(response.headers.get("retry-after") ?? 0), value, response.headers.get("x-request-id") ?? "");
 }
 
 /** The body of a GET. */

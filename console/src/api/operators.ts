@@ -9,6 +9,8 @@ export interface Operator {
   created_at: string;
   has_password: boolean;
   second_factor: boolean;
+  /** Linked to a person at the login provider. */
+  provider?: boolean;
   sessions: number;
   seen_at: string | null;
   you: boolean;
@@ -50,6 +52,8 @@ export const loginLink = (name: string) => post<{ link: Link }>("/operators/_log
 export const resetPassword = (name: string) => post<{ link: Link }>("/operators/_reset_password", { name });
 /** Takes the second factor away. */
 export const resetFactor = (name: string) => post("/operators/_reset_second_factor", { name });
+/** Takes the link to the provider away. */
+export const unlinkIdentity = (name: string) => post("/operators/_unlink_identity", { name });
 /** Ends all sessions of an operator. */
 export const endSessions = (name: string) => post<{ ended: number }>("/operators/_revoke_sessions", { name });
 /** All admin keys. */

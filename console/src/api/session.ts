@@ -47,6 +47,27 @@ export const redeem = (token: string) => begin("/session/_redeem", { token });
 /** Ends a login whose operator has a second factor. */
 export const sendCode = (ticket: string, code: string) => begin("/session/_login_code", { ticket, code });
 
+/** The ways to log in. */
+export interface LoginMethods {
+  /** The OpenID Connect provider. */
+  provider: { name: string; available: boolean } | null;
+}
+
+/** What the provider has sent the browser back with. */
+export interface ProviderAnswer {
+  state: string;
+  code?: string;
+  iss?: string;
+  error?: string;
+}
+
+/** The ways to log in. */
+export const loginMethods = (signal?: AbortSignal) => get<LoginMethods>("/session/_methods", signal);
+/** Begins a login at the provider: the address to go to. */
+export const beginAtProvider = () => post<{ url: string }>("/session/_oidc_begin", {});
+/** Ends it. */
+export const endAtProvider = (answer: ProviderAnswer) => begin("/session/_oidc_finish", answer);
+
 async function begin(path: string, body: unknown): Promise<LoggedIn> {
   const answer = (await call<Session & { done?: boolean; ticket?: string }>("POST", path, { body })).body;
   return answer.done === false && answer.ticket ? { ticket: answer.ticket } : { session: keep(answer) };

@@ -1,18 +1,26 @@
-/** The login: by password, by a one-time link, and the code of a second factor. */
+/** The login: by password, by a one-time link, at the provider, and the code of a second factor. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api/http";
-import { login, me, redeem, sendCode, type LoggedIn, type Session } from "../api/session";
+import { beginAtProvider, endAtProvider, login, loginMethods, me, redeem, sendCode, type LoggedIn, type LoginMethods, type ProviderAnswer, type Session } from "../api/session";
 import { t } from "../i18n";
 import { Preferences } from "../preferences";
-import { current, navigate, safeNext } from "../router";
+import { current, href, navigate, safeNext } from "../router";
 import { Field } from "../ui/bits";
 import { problem } from "../ui/page";
 
-type Step = "password" | "link" | "code";
+type Step = "password" | "link" | "provider" | "code";
+
+/** Where to go after a login at the provider, kept in this tab meanwhile. */
+const NEXT = "palisade.next";
 
 function told(error: unknown, step: Step): string {
   if (!(error instanceof ApiError)) return problem(error);
+  const reference = { reference: error.reference };
   if (error.word === "ticket_ended") return t("login.ticket_ended");
+  if (error.word === "provider_failed") return t("login.provider.failed", reference);
+  if (error.word === "provider_denied") return t("login.provider.denied", reference);
+  if (error.word === "not_allowed") return t("login.provider.not_allowed", reference);
+  if (error.word === "login_refused") return t("login.provider.refused", reference);
   if (error.status === 401) return t(step === "link" ? "login.link.wrong" : step === "code" ? "login.code.wrong" : "login.wrong");
   if (error.status === 429) return t("login.throttled", { seconds: error.retryAfter || 60 });
   if (error.status === 503) return t("login.busy", { seconds: error.retryAfter || 5 });
@@ -26,22 +34,47 @@ export function takeToken(): string | null {
   return token;
 }
 
+/** What the provider has sent the browser back with, taken out of the address bar at once. */
+export function takeAnswer(): ProviderAnswer | null {
+  const { path, query } = current();
+  const state = query.get("state");
+  if (path !== "/login" || !state) return null;
+  history.replaceState(null, "", href("/login"));
+  const answer: ProviderAnswer = { state };
+  for (const name of ["code", "iss", "error"] as const) {
+    const value = query.get(name);
+    if (value !== null) answer[name] = value;
+  }
+  return answer;
+}
+
+/** Where the operator wanted to be: in the address bar, or, after the way to the provider, in this tab. */
+function wanted(): string | null {
+  const kept = sessionStorage.getItem(NEXT);
+  sessionStorage.removeItem(NEXT);
+  return current().query.get("next") ?? kept;
+}
+
 /** Asks for what is needed, then goes to where the operator wanted to be. */
-export function Login({ token, onDone }: { token: string | null; onDone: (session: Session) => void }) {
-  const [step, setStep] = useState<Step>(token ? "link" : "password");
+export function Login({ token, answer, onDone }: { token: string | null; answer: ProviderAnswer | null; onDone: (session: Session) => void }) {
+  const [step, setStep] = useState<Step>(token ? "link" : answer ? "provider" : "password");
+  const [methods, setMethods] = useState<LoginMethods | null>(null);
   const [ticket, setTicket] = useState("");
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const done = (session: Session) => {
     onDone(session);
-    navigate(safeNext(current().query.get("next")), "replace");
+    navigate(safeNext(wanted()), "replace");
   };
   const focus = () => form.current?.querySelector("input")?.focus();
   useEffect(() => {
     document.title = `${t("login.title")} · Palisade`;
+    // Older releases have the password alone.
+    loginMethods().then(setMethods, () => setMethods(null));
+    if (answer) void begin(endAtProvider(answer));
     // A session that is there needs no password; a link is for the operator that it names.
-    if (!token) me().then(done, focus);
+    else if (!token) me().then(done, focus);
   }, []);
   useEffect(() => {
     if (step === "code") focus();
@@ -56,10 +89,22 @@ export function Login({ token, onDone }: { token: string | null; onDone: (sessio
       setStep("code");
     } catch (error) {
       setError(told(error, step));
-      if (step === "link" || (error instanceof ApiError && error.word === "ticket_ended")) setStep("password");
+      if (step === "link" || step === "provider" || (error instanceof ApiError && error.word === "ticket_ended")) setStep("password");
       form.current?.querySelector<HTMLInputElement>("[name=password], [name=code]")?.select();
     }
     setBusy(false);
+  };
+  const toProvider = async () => {
+    setBusy(true);
+    setError("");
+    try {
+      const { url } = await beginAtProvider();
+      sessionStorage.setItem(NEXT, safeNext(current().query.get("next")));
+      location.assign(url);
+    } catch (error) {
+      setError(told(error, "provider"));
+      setBusy(false);
+    }
   };
   const submit = (event: Event) => {
     event.preventDefault();
@@ -69,12 +114,14 @@ export function Login({ token, onDone }: { token: string | null; onDone: (sessio
     else if (step === "code") void begin(sendCode(ticket, field("code").trim()));
     else void begin(login(field("name"), field("password")));
   };
+  const provider = methods?.provider;
   return (
     <main class="alone">
       <form ref={form} class="login panel" onSubmit={submit}>
         <p class="brand">{t("app.name")}</p>
         <h1>{t("login.title")}</h1>
         {error && <p class="notice bad" role="alert">{error}</p>}
+        {step === "provider" && <p role="status">{t("login.busy.now")}</p>}
         {step === "password" && (
           <>
             <Field label={t("login.name")}>{(props) => <input {...props} name="name" autocomplete="username" autocapitalize="none" spellcheck={false} required />}</Field>
@@ -83,7 +130,9 @@ export function Login({ token, onDone }: { token: string | null; onDone: (sessio
         )}
         {step === "code" && <Field label={t("login.code")} help={t("login.code.help")}>{(props) => <input {...props} name="code" class="mono" autocomplete="one-time-code" required />}</Field>}
         {step === "link" && <p>{t("login.link.help")}</p>}
-        <button type="submit" class="primary" disabled={busy}>{busy ? t("login.busy.now") : t("login.submit")}</button>
+        {step !== "provider" && <button type="submit" class="primary" disabled={busy}>{busy ? t("login.busy.now") : t("login.submit")}</button>}
+        {step === "password" && provider && <button type="button" disabled={busy} onClick={() => void toProvider()}>{t("login.provider", { name: provider.name })}</button>}
+        {step === "password" && provider && !provider.available && <p class="notice warn">{t("login.provider.unavailable", { name: provider.name })}</p>}
         {step === "password" && <p class="help">{t("login.help")}</p>}
         <Preferences />
       </form>

@@ -1,7 +1,9 @@
 //! Who has access to the control plane: admin keys with their scopes, and the operators of the console with their roles,
-//! passwords, second factors, login links and sessions. The store keeps them.
+//! passwords, second factors, login links, identities at a provider and sessions. The store keeps them.
 
 mod admin_key;
+mod ceremony;
+mod identity;
 mod operator;
 mod password;
 mod role;
@@ -10,6 +12,8 @@ mod session;
 mod ticket;
 
 pub use admin_key::{AdminKey, IssuedKey, Refusal, Scope, ScopeError};
+pub use ceremony::{Ceremony, CeremonyKind, OIDC_MILLIS};
+pub use identity::Identity;
 pub use operator::{InvalidOperator, Operator, normal_name};
 pub use password::{
     Checked, HashFailed, MAX_PASSWORD_BYTES, MIN_PASSWORD_CHARS, Passwords, hash_password, password_problem,

@@ -26,6 +26,8 @@ pub struct Operator {
     pub changed_at_millis: u64,
     /// Whether a login needs a code of their second factor. The store derives it and ignores it in what is written.
     pub second_factor: bool,
+    /// Whether they are linked to an identity at a provider. The store derives it and ignores it in what is written.
+    pub has_identity: bool,
 }
 
 /// Why a name or email address is refused for an operator.
@@ -63,6 +65,7 @@ impl Operator {
             created_at_millis: now_millis,
             changed_at_millis: now_millis,
             second_factor: false,
+            has_identity: false,
         })
     }
 

@@ -39,6 +39,8 @@ pub enum Via {
     Password,
     /// A login link.
     Link,
+    /// A login at the OpenID Connect provider.
+    Oidc,
 }
 
 /// The characters of [`SessionOrigin::agent`], at most.
@@ -91,13 +93,14 @@ impl Via {
         match self {
             Via::Password => "password",
             Via::Link => "link",
+            Via::Oidc => "oidc",
         }
     }
 
     /// Reads [`Via::as_str`]; a word of a newer release is the default.
     #[must_use]
     pub fn from_store(word: &str) -> Via {
-        if word == Via::Link.as_str() { Via::Link } else { Via::Password }
+        [Via::Link, Via::Oidc].into_iter().find(|via| via.as_str() == word).unwrap_or_default()
     }
 }
 

@@ -58,14 +58,15 @@ impl TicketKind {
             TicketKind::Link => "link",
             TicketKind::Code(super::Via::Password) => "code",
             TicketKind::Code(super::Via::Link) => "code-link",
+            TicketKind::Code(super::Via::Oidc) => "code-oidc",
         }
     }
 
     /// Reads [`TicketKind::as_str`]; `None` for a word of a newer release, whose tickets are refused.
     #[must_use]
     pub fn from_store(word: &str) -> Option<TicketKind> {
-        let kinds = [TicketKind::Link, TicketKind::Code(super::Via::Password), TicketKind::Code(super::Via::Link)];
-        kinds.into_iter().find(|kind| kind.as_str() == word)
+        let codes = [super::Via::Password, super::Via::Link, super::Via::Oidc].map(TicketKind::Code);
+        codes.into_iter().chain([TicketKind::Link]).find(|kind| kind.as_str() == word)
     }
 }
 

@@ -6,5 +6,7 @@ use axum::http::HeaderName;
 pub const NAMESPACE: &str = "/extensions/svc/extensions/waf";
 /// The name of the session cookie.
 pub const COOKIE: &str = "palisade_session";
+/// The name of the cookie that binds a login at the provider to the browser that has begun it.
+pub const OIDC_COOKIE: &str = "palisade_oidc";
 /// The header that a mutating request carries the token against forged requests in.
 pub const CSRF_HEADER: HeaderName = HeaderName::from_static("x-csrf-token");

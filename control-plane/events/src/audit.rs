@@ -50,6 +50,10 @@ pub enum AuditAction {
     SecondFactorAdd,
     /// The second factor of an operator was removed.
     SecondFactorRemove,
+    /// An operator was linked to an identity at the login provider.
+    IdentityLink,
+    /// The link of an operator to the login provider was removed.
+    IdentityUnlink,
     /// An entity was created.
     Create,
     /// An entity was replaced or patched.
@@ -133,6 +137,8 @@ impl AuditAction {
             Self::SessionRevoke => "session-revoke",
             Self::SecondFactorAdd => "second-factor-add",
             Self::SecondFactorRemove => "second-factor-remove",
+            Self::IdentityLink => "identity-link",
+            Self::IdentityUnlink => "identity-unlink",
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",

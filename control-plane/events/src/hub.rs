@@ -441,6 +441,7 @@ fn named(part: Part, subject: &str) -> String {
         (Part::Publication, group) => format!("the publication to the group `{group}`"),
         (Part::Entities, "verified_by") => "the verification of callers".to_owned(),
         (Part::Entities, _) => "the reading of entities".to_owned(),
+        (Part::Login, _) => "the login provider".to_owned(),
         (Part::Nodes, _) => "the delivery to gateways".to_owned(),
         (Part::Sources, source) => source.to_owned(),
         (Part::Store, what) => format!("the store ({what})"),

@@ -10,6 +10,8 @@ use serde::Serialize;
 pub enum Part {
     /// The entities of the store, as this process sees them.
     Entities,
+    /// Ways of operators to log in; the subject is `oidc`.
+    Login,
     /// What gateways made of what they are served.
     Nodes,
     /// What gateways are served; the subject is the group.
@@ -23,9 +25,9 @@ pub enum Part {
 /// Trouble of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Trouble {
-    /// `entities`, `nodes`, `publication`, `sources` or `store`.
+    /// `entities`, `login`, `nodes`, `publication`, `sources` or `store`.
     pub part: String,
-    /// What of it: the group of gateways, `refusals` of gateways, the source, `reads` or `writes` of the store; empty for the whole part.
+    /// What of it: `oidc` for the login provider, the group of gateways, `refusals` of gateways, the source, `reads` or `writes` of the store; empty for the whole part.
     pub subject: String,
     /// Why, at most 1000 characters.
     pub reason: String,
@@ -44,13 +46,15 @@ const MAX_REASON: usize = 1000;
 
 impl Part {
     /// All of them.
-    pub const ALL: [Part; 5] = [Part::Entities, Part::Nodes, Part::Publication, Part::Sources, Part::Store];
+    pub const ALL: [Part; 6] =
+        [Part::Entities, Part::Login, Part::Nodes, Part::Publication, Part::Sources, Part::Store];
 
     /// As answers, metrics and events have it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Part::Entities => "entities",
+            Part::Login => "login",
             Part::Nodes => "nodes",
             Part::Publication => "publication",
             Part::Sources => "sources",

@@ -57,8 +57,7 @@ impl Pool {
         Ok(Pool { client })
     }
 
-    /// Posts `body` and returns status, headers and body of the answer. At most `max_answer` bytes of the body are read: of a longer one,
-    /// or one that breaks off, there is none. Redirects are not followed, and there is no limit of time.
+    /// Posts `body`: [`Pool::request`] with POST.
     ///
     /// # Errors
     ///
@@ -66,13 +65,30 @@ impl Pool {
     pub async fn post(
         &self,
         url: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+        max_answer: usize,
+    ) -> Result<(StatusCode, HeaderMap, Option<Bytes>), PoolError> {
+        self.request(Method::POST, url, headers, body, max_answer).await
+    }
+
+    /// Makes a request and returns status, headers and body of the answer. At most `max_answer` bytes of the body are read: of a longer one,
+    /// or one that breaks off, there is none. Redirects are not followed, and there is no limit of time.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be reached, or breaks off.
+    pub async fn request(
+        &self,
+        method: Method,
+        url: &Uri,
         mut headers: HeaderMap,
         body: Bytes,
         max_answer: usize,
     ) -> Result<(StatusCode, HeaderMap, Option<Bytes>), PoolError> {
         headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
         let mut request = Request::new(Full::new(body));
-        *request.method_mut() = Method::POST;
+        *request.method_mut() = method;
         *request.uri_mut() = url.clone();
         *request.headers_mut() = headers;
         let response = self.client.request(request).await.map_err(|error| PoolError(chain(&error)))?;

@@ -72,6 +72,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     // Before anything is made or listened on: a file that is wrong is the operator's to mend first.
     config.tls.may_listen(config.xds_listen).map_err(|error| CliError::Other(error.to_string()))?;
     let listening = config.tls.open().map_err(|error| CliError::Other(error.to_string()))?;
+    let login = config.login.rules().map_err(CliError::Other)?;
     let mut exporters = config.events.exporters().map_err(|error| CliError::Other(error.to_string()))?;
 
     let store = open_store(&config).await?;
@@ -113,7 +114,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
         plain,
         clock.clone(),
         runtimes,
-        config.require_second_factor,
+        login,
     );
     let announcer = gateway_side.link.announcer().clone();
     let fabric = Fabric::new(Arc::clone(&store), parts.entities.clone(), events.clone(), announcer, clock);
@@ -139,6 +140,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     ));
     follow_files(&listening);
     tokio::spawn(upkeep(metrics, listening.clone(), store.leads()));
+    tokio::spawn(console.clone().watch_provider());
     tokio::spawn(sweep_sessions(console));
     let outbox = Outbox::new(Arc::clone(&store), events.clone());
     tokio::spawn(outbox.clone().run());

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{AccessChange, Kept, operators, scopes_from_text, scopes_to_text, sqlite_sign_in};
+use super::{AccessChange, Kept, operators, scopes_from_text, scopes_to_text, sqlite_identities, sqlite_sign_in};
 use accounts::{AdminKey, Role};
 
 /// The columns of [`admin_key`].
@@ -19,6 +19,19 @@ pub(super) fn change(db: &Connection, change: &AccessChange, event: &str) -> rus
             db.execute(update, params![id, at_millis])? > 0
         }
         AccessChange::OperatorAdd(operator) => operators::add(db, operator)?,
+        AccessChange::OperatorAddLinked { operator, identity } => {
+            sqlite_identities::is_free(db, identity)?
+                && operators::add(db, operator)?
+                && sqlite_identities::link(db, &operator.name, identity)?
+        }
+        AccessChange::IdentityLink { name, identity } => sqlite_identities::link(db, name, identity)?,
+        AccessChange::IdentityUnlink { name } => {
+            let unlinked = sqlite_identities::unlink(db, name)?;
+            if unlinked {
+                operators::end_sessions(db, name, None)?;
+            }
+            unlinked
+        }
         AccessChange::OperatorRemove { name, keep_admin } => {
             (!keep_admin || operators::is_spare(db, name)?) && operators::remove(db, name)?
         }

@@ -41,6 +41,7 @@ mod sqlite_counts;
 mod sqlite_fabric;
 mod sqlite_feeds;
 mod sqlite_history;
+mod sqlite_identities;
 mod sqlite_inventory;
 mod sqlite_rollups;
 mod sqlite_sign_in;
@@ -49,7 +50,7 @@ mod writer;
 use tokio::sync::watch;
 
 use accounts::{AdminKey, Scope};
-use accounts::{Operator, Role, Session, Ticket};
+use accounts::{Identity, Operator, Role, Session, Ticket};
 
 pub use alerts::AlertStore;
 pub use backup::{Restored, backup, restore};
@@ -154,7 +155,7 @@ pub trait Store:
     /// All operators, by name.
     fn operators(&self) -> Pending<'_, Vec<Operator>>;
 
-    /// Removes an operator with their second factor, login links and sessions; false when there is none of this name.
+    /// Removes an operator with their second factor, identities, login links and sessions; false when there is none of this name.
     fn operator_remove(&self, name: &str) -> Pending<'_, bool>;
 
     /// Gives an operator another password hash at `now_millis` and ends their login links and sessions; false when there is none of
@@ -291,6 +292,25 @@ pub enum AccessChange {
     },
     /// As [`Store::operator_add`].
     OperatorAdd(Operator),
+    /// Adds an operator who is linked to an identity; nothing if the name or the identity is taken.
+    OperatorAddLinked {
+        /// The operator.
+        operator: Operator,
+        /// Who they are at the provider.
+        identity: Identity,
+    },
+    /// Links an operator to an identity; nothing if it is taken, or the operator has one of the same issuer.
+    IdentityLink {
+        /// The operator's name.
+        name: String,
+        /// Who they are at the provider.
+        identity: Identity,
+    },
+    /// Removes the identities of an operator, and ends their login links and sessions.
+    IdentityUnlink {
+        /// The operator's name.
+        name: String,
+    },
     /// As [`Store::operator_remove`].
     OperatorRemove {
         /// The operator's name.

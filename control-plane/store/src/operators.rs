@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::sqlite_sign_in;
+use super::{sqlite_identities, sqlite_sign_in};
 use accounts::{Operator, Role, Session, SessionOrigin, Via};
 
 /// Adds an operator; false when the name is taken.
@@ -58,6 +58,7 @@ pub(super) fn set_role(db: &Connection, name: &str, role: Role) -> rusqlite::Res
 pub(super) fn remove(db: &Connection, name: &str) -> rusqlite::Result<bool> {
     end_sessions(db, name, None)?;
     sqlite_sign_in::remove_factor(db, name)?;
+    sqlite_identities::unlink(db, name)?;
     Ok(db.execute("DELETE FROM operator WHERE name = ?1", [name])? > 0)
 }
 
@@ -131,7 +132,8 @@ pub(super) fn sweep(db: &Connection, seen_until: u64, created_until: u64) -> rus
 
 /// The columns of [`operator`], of a table `o`.
 pub(super) const OPERATOR: &str = "o.name, o.email, o.password_hash, o.created_at, o.changed_at, o.role, EXISTS (
-    SELECT 1 FROM second_factor AS f WHERE f.operator = o.name AND f.confirmed_at IS NOT NULL)";
+    SELECT 1 FROM second_factor AS f WHERE f.operator = o.name AND f.confirmed_at IS NOT NULL),
+    EXISTS (SELECT 1 FROM operator_identity AS i WHERE i.operator = o.name)";
 
 /// The seven columns of [`read_session`], of a table `s`.
 pub(super) const SESSION: &str = "s.token_sha256, s.operator, s.created_at, s.seen_at, s.address, s.agent, s.via";
@@ -166,5 +168,6 @@ pub(super) fn operator(row: &Row<'_>, from: usize) -> rusqlite::Result<Operator>
         changed_at_millis: row.get(from + 4)?,
         role: Role::from_store(&row.get::<_, String>(from + 5)?),
         second_factor: row.get(from + 6)?,
+        has_identity: row.get(from + 7)?,
     })
 }

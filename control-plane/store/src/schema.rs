@@ -154,6 +154,23 @@ const MIGRATIONS: &[&str] = &[
         operator TEXT NOT NULL, sha256 BLOB NOT NULL, PRIMARY KEY (operator, sha256)
     ) WITHOUT ROWID;
 ",
+    "
+    CREATE TABLE operator_identity (
+        issuer TEXT NOT NULL, subject TEXT NOT NULL, operator TEXT NOT NULL, linked_at INTEGER NOT NULL,
+        PRIMARY KEY (issuer, subject)
+    ) WITHOUT ROWID;
+    CREATE UNIQUE INDEX operator_identity_operator ON operator_identity (operator, issuer);
+    CREATE TABLE ceremony (
+        sha256 BLOB PRIMARY KEY NOT NULL, kind TEXT NOT NULL, operator TEXT NOT NULL, data TEXT NOT NULL,
+        until_millis INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX ceremony_until ON ceremony (until_millis);
+    CREATE TABLE passkey (
+        credential BLOB PRIMARY KEY NOT NULL, operator TEXT NOT NULL, name TEXT NOT NULL, public_key BLOB NOT NULL,
+        sign_count INTEGER NOT NULL, created_at INTEGER NOT NULL, used_at INTEGER
+    ) WITHOUT ROWID;
+    CREATE INDEX passkey_operator ON passkey (operator, created_at);
+",
 ];
 
 /// Puts what an empty store begins with into tables that have no rows.

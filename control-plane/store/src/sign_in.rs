@@ -1,10 +1,10 @@
-//! What logins of operators need beside passwords: tickets, second factors, and lists of sessions.
+//! What logins of operators need beside passwords: tickets, second factors, ceremonies, identities at providers, and lists of sessions.
 
-use accounts::{Operator, Proof, SecondFactor, Session, Ticket, TicketKind};
+use accounts::{Ceremony, CeremonyKind, Operator, Proof, SecondFactor, Session, Ticket, TicketKind};
 
 use super::Pending;
 
-/// Tickets, second factors and lists of sessions. Every change is one transaction: of two calls at once that use the same ticket or code, one
+/// Tickets, second factors, ceremonies, identities and lists of sessions. Every change is one transaction: of two calls at once that use the same ticket or code, one
 /// succeeds.
 pub trait SignInStore {
     /// The sessions of an operator, or all of them; those last used first. Some may have ended by their limits.
@@ -26,8 +26,17 @@ pub trait SignInStore {
     /// Counts a wrong code that came with a ticket; the ticket ends with the `limit`th.
     fn ticket_failed(&self, sha256: [u8; 32], limit: u32) -> Pending<'_, ()>;
 
-    /// Forgets the tickets that ended at or before `now_millis`, and returns how many.
+    /// Forgets the tickets and ceremonies that ended at or before `now_millis`, and returns how many.
     fn tickets_sweep(&self, now_millis: u64) -> Pending<'_, u64>;
+
+    /// Keeps a ceremony. Of all ceremonies the 10,000 that end last are kept: clients without a session begin them.
+    fn ceremony_put(&self, ceremony: Ceremony) -> Pending<'_, ()>;
+
+    /// Ends the ceremony of this SHA-256 and kind; `None` where it has ended at `now_millis`, and ever after.
+    fn ceremony_take(&self, sha256: [u8; 32], kind: CeremonyKind, now_millis: u64) -> Pending<'_, Option<Ceremony>>;
+
+    /// The operator who is linked to this identity.
+    fn operator_of_identity(&self, issuer: &str, subject: &str) -> Pending<'_, Option<Operator>>;
 
     /// The second factor of an operator, confirmed or not.
     fn second_factor(&self, operator: &str) -> Pending<'_, Option<SecondFactor>>;

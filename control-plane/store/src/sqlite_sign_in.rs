@@ -3,11 +3,13 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::operators::{OPERATOR, SESSION, end_sessions, operator, read_session};
-use super::{Pending, SignInStore, SqliteStore};
-use accounts::{Operator, Proof, SecondFactor, Session, Ticket, TicketKind};
+use super::{Pending, SignInStore, SqliteStore, sqlite_identities};
+use accounts::{Ceremony, CeremonyKind, Operator, Proof, SecondFactor, Session, Ticket, TicketKind};
 
 /// Tickets of one kind that an operator has, at most.
 const TICKETS: u32 = 10;
+/// Ceremonies, at most.
+const CEREMONIES: u32 = 10_000;
 
 impl SignInStore for SqliteStore {
     fn sessions(&self, operator: Option<&str>) -> Pending<'_, Vec<Session>> {
@@ -56,11 +58,32 @@ impl SignInStore for SqliteStore {
     }
 
     fn tickets_sweep(&self, now_millis: u64) -> Pending<'_, u64> {
-        Box::pin(
-            self.write(move |db| {
-                Ok(count(db.execute("DELETE FROM login_ticket WHERE until_millis <= ?1", [now_millis])?))
-            }),
-        )
+        Box::pin(self.write(move |db| {
+            let tickets = db.execute("DELETE FROM login_ticket WHERE until_millis <= ?1", [now_millis])?;
+            let ceremonies = db.execute("DELETE FROM ceremony WHERE until_millis <= ?1", [now_millis])?;
+            Ok(count(tickets + ceremonies))
+        }))
+    }
+
+    fn ceremony_put(&self, ceremony: Ceremony) -> Pending<'_, ()> {
+        Box::pin(self.write(move |db| put_ceremony(db, &ceremony)))
+    }
+
+    fn ceremony_take(&self, sha256: [u8; 32], kind: CeremonyKind, now_millis: u64) -> Pending<'_, Option<Ceremony>> {
+        Box::pin(self.write(move |db| {
+            let delete = "DELETE FROM ceremony WHERE sha256 = ?1 AND kind = ?2 AND until_millis > ?3
+                RETURNING operator, data, until_millis";
+            let read = |row: &Row<'_>| {
+                let (operator, data, until_millis) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(Ceremony { sha256, kind, operator, data, until_millis })
+            };
+            db.prepare_cached(delete)?.query_row(params![sha256, kind.as_str(), now_millis], read).optional()
+        }))
+    }
+
+    fn operator_of_identity(&self, issuer: &str, subject: &str) -> Pending<'_, Option<Operator>> {
+        let (issuer, subject) = (issuer.to_owned(), subject.to_owned());
+        Box::pin(self.read(move |db| sqlite_identities::find(db, &issuer, &subject)))
     }
 
     fn second_factor(&self, operator: &str) -> Pending<'_, Option<SecondFactor>> {
@@ -136,6 +159,16 @@ pub(super) fn put_ticket(db: &Connection, ticket: &Ticket) -> rusqlite::Result<b
         ORDER BY sha256 = ?3 DESC, until_millis DESC LIMIT -1 OFFSET ?4)";
     db.execute(superfluous, params![ticket.operator, kind, ticket.sha256, most])?;
     Ok(put > 0)
+}
+
+fn put_ceremony(db: &Connection, ceremony: &Ceremony) -> rusqlite::Result<()> {
+    let insert =
+        "INSERT OR REPLACE INTO ceremony (sha256, kind, operator, data, until_millis) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let Ceremony { sha256, kind, operator, data, until_millis } = ceremony;
+    db.execute(insert, params![sha256, kind.as_str(), operator, data, until_millis])?;
+    let superfluous = "DELETE FROM ceremony WHERE sha256 IN (
+        SELECT sha256 FROM ceremony ORDER BY until_millis DESC, sha256 LIMIT -1 OFFSET ?1)";
+    db.execute(superfluous, [CEREMONIES]).map(|_| ())
 }
 
 /// Makes logins need the second factor of an operator; false where there is none, or one that they need already.

@@ -128,3 +128,51 @@ fn a_login_link_of_the_command_line_logs_in_once() {
         assert!(!fs::read_to_string(file).unwrap().contains(&token), "{}", file.display());
     }
 }
+
+#[test]
+fn a_provider_that_is_wrong_ends_the_start_and_one_that_is_silent_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let path = data.to_str().unwrap();
+    let console = ["--console-url", "https://palisade.example"];
+    let start = |options: &[&str]| {
+        let all =
+            [&["serve", "--listen", "127.0.0.1:0", "--xds-listen", "127.0.0.1:0", "--data", path], options].concat();
+        let output = run(&all);
+        assert!(!output.status.success(), "{options:?}");
+        text(&output.stderr)
+    };
+    let client = ["--oidc-client-id", "palisade"];
+    let with = |more: &[&str]| start(&[&console[..], &client[..], more].concat());
+    for (options, what) in [
+        (vec!["--oidc-issuer", "http://id.example"], "--oidc-issuer `http://id.example`: plain http://"),
+        (vec!["--oidc-issuer", "https://id.example", "--oidc-roles", "a=root"], "--oidc-roles"),
+        (
+            vec!["--oidc-issuer", "https://id.example", "--oidc-role-claim", "groups"],
+            "--oidc-role-claim needs --oidc-roles",
+        ),
+        (
+            vec!["--oidc-issuer", "https://id.example", "--oidc-client-secret-file", "/no/such"],
+            "--oidc-client-secret-file /no/such",
+        ),
+    ] {
+        let told = with(&options);
+        assert!(told.contains(what), "{options:?}: {told}");
+    }
+    let told = start(&["--console-url", "https://palisade.example/console"]);
+    assert!(told.contains("--console-url"), "{told}");
+    assert!(start(&["--oidc-issuer", "https://id.example"]).contains("--console-url"), "both are named");
+    assert!(!data.exists(), "nothing is made before the options are right");
+
+    let options =
+        ["--oidc-issuer", "http://127.0.0.1:1", "--oidc-client-id", "palisade", "--console-url", "http://localhost:1"];
+    let server = Server::start_with(&data, &options);
+    assert!(
+        run_with(&["operator", "add", "alice", "--email", "a@example.com", "--data", path], PASSWORD).status.success()
+    );
+    assert_eq!(login(&server, "alice", PASSWORD).0, 200);
+    let (status, _, body) = exchange(&server.rest, &[], "POST", &format!("{NS}/session/_oidc_begin"), "").unwrap();
+    assert_eq!((status, body.contains("provider_failed")), (503, true), "{body}");
+    let log = fs::read_to_string(&server.log).unwrap();
+    assert!(log.contains("http://127.0.0.1:1"), "{log}");
+}

@@ -98,7 +98,7 @@ async fn password(
     // All sessions have ended with that: a new one for the browser that is here, which is why the second factor is not asked for again.
     operator.password_hash = hash;
     let caller = Caller { source: who.source, headers: &headers };
-    let begun = console.begin(&operator, (who.current.session.origin.via, operator.second_factor), caller, now).await?;
+    let begun = console.begin(&operator, (who.current.session.origin.via, true), caller, now).await?;
     begun.ok_or_else(|| ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", "the operator was changed meanwhile"))
 }
 
@@ -161,7 +161,7 @@ fn schema() -> Value {
         "user_agent": {
             "type": "string", "maxLength": 256, "description": "As the client wrote it at the login, without control characters.",
         },
-        "via": { "enum": ["password", "link"] },
+        "via": { "enum": ["password", "link", "oidc"] },
     }))
 }
 

@@ -173,7 +173,7 @@ pub(super) fn role() -> Value {
 }
 
 /// What the first step of a login answers.
-fn first_step() -> Value {
+pub(super) fn first_step() -> Value {
     let ticket = object(json!({
         "done": { "const": false }, "second_factor": { "const": true },
         "ticket": { "type": "string", "description": "For `session/_login_code`." },

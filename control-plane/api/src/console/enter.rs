@@ -239,17 +239,12 @@ impl Console {
                 "name": operator.name, "email": operator.email, "role": operator.role,
                 "has_password": operator.password().is_some(), "second_factor": operator.second_factor,
             },
-            "second_factor_required": self.lacks_second_factor(operator),
+            "second_factor_required": self.inner.login.lacks_second_factor(operator, session),
             "csrf_token": token.csrf(),
             "created_at": clock::rfc3339(session.created_at_millis),
             "expires_at": clock::rfc3339(session.ends_at(&self.inner.limits)),
             "idle_seconds": self.inner.limits.idle_millis / 1000,
         })
-    }
-
-    /// Whether an operator has to add a second factor before anything else.
-    pub(super) fn lacks_second_factor(&self, operator: &Operator) -> bool {
-        self.inner.requires_second_factor && !operator.second_factor
     }
 }
 

@@ -47,7 +47,7 @@ async fn check(console: Console, mut request: Request, next: Next) -> Response {
         );
         return ApiError::new(StatusCode::FORBIDDEN, "csrf", message).into_response();
     }
-    if let Err(error) = console.admit(&operator, &request) {
+    if let Err(error) = console.admit(&operator, &current.session, &request) {
         return error.into_response();
     }
     request.extensions_mut().insert(current);
@@ -60,9 +60,9 @@ async fn check(console: Console, mut request: Request, next: Next) -> Response {
 
 impl Console {
     /// An error if the operator's role does not include what a request asks for.
-    fn admit(&self, operator: &Operator, request: &Request) -> Result<(), ApiError> {
+    fn admit(&self, operator: &Operator, session: &Session, request: &Request) -> Result<(), ApiError> {
         let pattern = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-        if self.lacks_second_factor(operator) && !roles::is_own_account(pattern) {
+        if self.inner.login.lacks_second_factor(operator, session) && !roles::is_own_account(pattern) {
             metrics::counter!("palisade_console_refusals_total", "reason" => "second_factor").increment(1);
             let message = format!(
                 "a second factor is required and this operator has none; {NAMESPACE}/session/_second_factor_enrol adds one"

@@ -179,6 +179,7 @@ impl Console {
         let how = match via {
             Via::Password => "with a second factor",
             Via::Link => "by a login link, with a second factor",
+            Via::Oidc => "via: oidc, with a second factor",
         };
         self.logged_in(&operator, how, source);
         Ok(answer)

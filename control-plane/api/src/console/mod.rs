@@ -10,13 +10,16 @@ mod enter;
 mod entities;
 mod events;
 mod guard;
+mod identities;
 mod keys;
 mod login;
+mod oidc;
 mod operations;
 mod operators;
 mod page;
 mod reports;
 pub(crate) mod roles;
+mod rules;
 mod second_factor;
 mod security;
 mod session;
@@ -31,6 +34,7 @@ pub use events::{StoredEvents, router as events_router};
 pub use guard::protect;
 pub use page::page_router;
 pub use reports::admin_router as report_router;
+pub use rules::LoginRules;
 pub use security::router as security_router;
 pub use state::{Clock, Console};
 
@@ -41,10 +45,11 @@ pub fn router(console: &Console) -> Routes {
         .merge(account::router())
         .merge(second_factor::router())
         .merge(operators::router())
+        .merge(identities::router())
         .merge(keys::router())
         .merge(operations::router())
         .merge(reports::router())
         .merge(challenges::router());
     let guarded = protect(guarded.with_state(console.clone()), console.clone());
-    login::open().with_state(console.clone()).merge(guarded)
+    login::open().merge(oidc::open()).with_state(console.clone()).merge(guarded)
 }

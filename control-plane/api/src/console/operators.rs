@@ -51,9 +51,9 @@ struct NewRole {
 /// An operator.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OperatorName {
+pub(super) struct OperatorName {
     /// The operator's name.
-    name: String,
+    pub(super) name: String,
 }
 
 /// How many live sessions an operator has, and when the last one was used.
@@ -212,7 +212,7 @@ async fn revoke_sessions(
 }
 
 impl Console {
-    async fn named(&self, name: &str) -> Result<Operator, ApiError> {
+    pub(super) async fn named(&self, name: &str) -> Result<Operator, ApiError> {
         let name = normal_name(name).ok_or_else(unknown)?;
         self.inner.store.operator(&name).await?.ok_or_else(unknown)
     }
@@ -248,7 +248,7 @@ fn shown(operator: &Operator, activity: &Activity, who: &Who) -> Value {
         "name": operator.name, "email": operator.email, "role": operator.role,
         "created_at": clock::rfc3339(operator.created_at_millis),
         "password_set_at": password_set, "has_password": password_set.is_some(),
-        "second_factor": operator.second_factor,
+        "second_factor": operator.second_factor, "provider": operator.has_identity,
         "sessions": active.map_or(0, |(count, _)| *count),
         "seen_at": active.map(|(_, seen)| clock::rfc3339(*seen)),
         "you": operator.name == who.operator.name,
@@ -264,7 +264,7 @@ fn last_admin() -> ApiError {
     ApiError::new(StatusCode::CONFLICT, "last_admin", message)
 }
 
-fn group() -> Group {
+pub(super) fn group() -> Group {
     let about = "Who may log in to the console, and what they may do.";
     Group { name: "console: operators".to_owned(), about: about.to_owned() }
 }
@@ -275,6 +275,7 @@ fn schema() -> Value {
     describe::object(json!({
         "name": { "type": "string" }, "email": { "type": "string" }, "role": describe::role(), "created_at": time(),
         "password_set_at": time_or_null(), "has_password": { "type": "boolean" }, "second_factor": { "type": "boolean" },
+        "provider": { "type": "boolean", "description": "They are linked to a person at the login provider." },
         "sessions": { "type": "integer", "minimum": 0 }, "seen_at": time_or_null(),
         "you": { "type": "boolean", "description": "The operator who asks." },
     }))
@@ -322,7 +323,7 @@ fn describe_role() -> Operation {
 }
 
 /// An operation that takes a name.
-fn by_name(below: &str, id: &str, summary: &str, answer: Value) -> Operation {
+pub(super) fn by_name(below: &str, id: &str, summary: &str, answer: Value) -> Operation {
     describe::post(below, id, group(), summary)
         .takes("The operator.", [(JSON, reference("OperatorName"))])
         .example(json!({ "name": "carol" }))
@@ -384,7 +385,7 @@ fn describe_revoke_sessions() -> Operation {
 }
 
 /// What several of these operations have.
-trait ForOperators {
+pub(super) trait ForOperators {
     fn names_an_operator(self) -> Self;
     fn makes_a_link(self) -> Self;
 }

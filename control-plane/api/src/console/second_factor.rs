@@ -68,7 +68,7 @@ async fn status(State(console): State<Console>, who: Who) -> Result<Json<Value>,
         "enrolled": confirmed.is_some(),
         "since": confirmed.map(clock::rfc3339),
         "recovery_codes": codes,
-        "required": console.inner.requires_second_factor,
+        "required": console.inner.login.requires_second_factor,
     })))
 }
 
@@ -136,7 +136,7 @@ async fn remove(
     if !who.operator.second_factor {
         return Err(not_enrolled());
     }
-    if console.inner.requires_second_factor {
+    if console.inner.login.requires_second_factor {
         let message = "the control plane requires a second factor; an admin can reset it";
         return Err(ApiError::new(StatusCode::CONFLICT, "required", message));
     }

@@ -30,12 +30,10 @@ impl Token {
 
     /// The token in the cookies of a request; `None` where there is none, or none that could be one.
     pub(super) fn of_request(headers: &HeaderMap) -> Option<Token> {
-        let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-        let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        let value = pairs.find(|(name, _)| *name == COOKIE)?.1;
+        let value = cookie_of(headers, COOKIE)?;
         let sane = value.len() == TOKEN_CHARS
             && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-        sane.then(|| Token(value.to_owned()))
+        sane.then_some(Token(value))
     }
 
     /// What is kept of it.
@@ -69,6 +67,13 @@ impl fmt::Debug for Token {
         // The secret must not reach a log by way of a derived Debug.
         f.write_str("Token")
     }
+}
+
+/// The first cookie of this name.
+pub(super) fn cookie_of(headers: &HeaderMap, wanted: &str) -> Option<String> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == wanted).map(|(_, value)| value.to_owned())
 }
 
 /// The `Set-Cookie` header that takes the cookie away.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use super::rules::LoginRules;
 use accounts::{Passwords, SessionLimits};
 use entities::EntityService;
 use events::EventHub;
@@ -37,8 +38,7 @@ pub(super) struct Inner {
     pub(super) addresses: Throttle,
     pub(super) names: Throttle<[u8; 32]>,
     pub(super) passwords: Passwords,
-    /// Whether every operator needs a second factor.
-    pub(super) requires_second_factor: bool,
+    pub(super) login: LoginRules,
     /// What plugins keep from one call of their operations to the next.
     pub(super) tools: Tools,
     /// What plugins have at work in this control plane.
@@ -48,8 +48,7 @@ pub(super) struct Inner {
 impl Console {
     /// A console on this store, which tells `events` who logs in and out. `plain` is where the admin API listens for
     /// plain HTTP, `None` where it speaks TLS itself: then the session cookie is for TLS alone in any case. `runtimes` are those that the
-    /// gatherers of plugins have as well. With `requires_second_factor`, operators without a second factor have their own account and
-    /// nothing else.
+    /// gatherers of plugins have as well.
     pub fn new(
         store: Arc<dyn Store>,
         entities: EntityService,
@@ -57,7 +56,7 @@ impl Console {
         plain: Option<SocketAddr>,
         clock: Clock,
         runtimes: Runtimes,
-        requires_second_factor: bool,
+        login: LoginRules,
     ) -> Console {
         Console {
             inner: Arc::new(Inner {
@@ -70,7 +69,7 @@ impl Console {
                 addresses: Throttle::after(ADDRESS_FAILURES),
                 names: Throttle::after(NAME_FAILURES),
                 passwords: Passwords::default(),
-                requires_second_factor,
+                login,
                 tools: Tools::default(),
                 runtimes,
             }),

@@ -25,6 +25,7 @@ async fn a_store_moves_to_a_server_and_back() {
         email: "a@example.com".into(),
         role: accounts::Role::Admin,
         second_factor: false,
+        has_identity: false,
         password_hash: "h".into(),
         created_at_millis: 1,
         changed_at_millis: 1,

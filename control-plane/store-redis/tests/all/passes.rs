@@ -82,6 +82,8 @@ passes! {
     operators_and_their_sessions_come_back(again),
     a_ticket_is_used_once(again),
     a_code_is_used_once(again),
+    a_ceremony_ends_once(again),
+    an_identity_is_that_of_one_operator(again),
     an_admin_stays_and_a_key_is_replaced(again),
     a_change_of_access_is_kept_with_its_event(again),
     each_sees_what_the_other_has_written(other),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use accounts::{Operator, Role, Scope, hash_password};
 use alerts::Alerts;
 use api::access::guard;
-use api::console::{self, Console, StoredEvents};
+use api::console::{self, Console, LoginRules, StoredEvents};
 use api::names::NAMESPACE;
 use api::rest;
 use api::rest::report::{self, Reports};
@@ -47,6 +47,8 @@ pub(crate) struct ConsoleApi {
     pub(crate) stored: Arc<dyn EventStore>,
     /// Says that the control plane stops.
     pub(crate) stop: watch::Sender<bool>,
+    /// For what runs beside the requests.
+    pub(crate) console: Console,
     outbox: Outbox,
 }
 
@@ -65,8 +67,13 @@ impl ConsoleApi {
 
     /// The same, where a second factor may be required of everyone.
     pub(crate) async fn with(requires_second_factor: bool) -> ConsoleApi {
-        let mut api = Api::new().await;
         let clock = Arc::new(AtomicU64::new(BEGINNING));
+        ConsoleApi::with_rules(LoginRules { requires_second_factor, ..LoginRules::default() }, clock).await
+    }
+
+    /// The same with any rules for logins, on a clock that they may share.
+    pub(crate) async fn with_rules(rules: LoginRules, clock: Arc<AtomicU64>) -> ConsoleApi {
+        let mut api = Api::new().await;
         let now = Arc::clone(&clock);
         let listen = SocketAddr::from(([127, 0, 0, 1], 8900));
         let told = Arc::new(move || now.load(Ordering::Relaxed));
@@ -75,7 +82,7 @@ impl ConsoleApi {
         let runtimes = Runtimes::of(entities::plugins::active());
         let (at_work, now) = (runtimes.clone(), told.clone());
         let (from, heard) = (entities.clone(), events.clone());
-        let console = Console::new(Arc::clone(&store), from, heard, Some(listen), now, at_work, requires_second_factor);
+        let console = Console::new(Arc::clone(&store), from, heard, Some(listen), now, at_work, rules);
         // A link of its own: no gateway is connected.
         let bans = Bans::new(Arc::clone(&store), events.clone(), base::clock::now_millis);
         let hub = Hub::new();
@@ -105,7 +112,17 @@ impl ConsoleApi {
             assert!(api.state.store.operator_add(operator).await.unwrap());
         }
         let outbox = Outbox::new(Arc::clone(&api.state.store), api.state.events.clone());
-        ConsoleApi { api, clock, fabric, link, hub, runtimes, stored, stop, outbox }
+        ConsoleApi { api, clock, fabric, link, hub, runtimes, stored, stop, console, outbox }
+    }
+
+    /// The logins and accounts of another control plane on the same store.
+    pub(crate) fn beside(&self, rules: LoginRules) -> axum::Router {
+        let (clock, state) = (Arc::clone(&self.clock), &self.api.state);
+        let now = Arc::new(move || clock.load(Ordering::Relaxed));
+        let (store, entities, events) = (Arc::clone(&state.store), state.entities.clone(), state.events.clone());
+        let listen = SocketAddr::from(([127, 0, 0, 1], 8901));
+        let console = Console::new(store, entities, events, Some(listen), now, self.runtimes.clone(), rules);
+        console::router(&console).into_router()
     }
 
     /// A gateway that is linked, for as long as the value lives.
@@ -180,4 +197,14 @@ impl ConsoleApi {
         let headers = [("cookie", login.cookie.as_str()), ("x-csrf-token", login.csrf.as_str())];
         self.send("POST", path, &headers, Some(body)).await
     }
+}
+
+/// A request to an endpoint of the console as the router takes it.
+pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(format!("{NAMESPACE}{path}"));
+    request = request.header("host", "127.0.0.1:8900").header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Body::from(body.to_string())).unwrap()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use accounts::{AdminKey, Operator, Proof, Role, Scope, Session, SessionOrigin, Ticket, TicketKind, Via};
 use store::{AccessChange, Store};
 
-fn operator(name: &str, hash: &str) -> Operator {
+pub(super) fn operator(name: &str, hash: &str) -> Operator {
     Operator {
         name: name.into(),
         email: format!("{name}@example.com"),
@@ -14,10 +14,11 @@ fn operator(name: &str, hash: &str) -> Operator {
         created_at_millis: 5,
         changed_at_millis: 5,
         second_factor: false,
+        has_identity: false,
     }
 }
 
-fn session(token: u8, operator: &str, seen: u64) -> Session {
+pub(super) fn session(token: u8, operator: &str, seen: u64) -> Session {
     let origin = SessionOrigin::new("192.0.2.1".parse().ok(), "browser", Via::Link);
     Session {
         token_sha256: [token; 32],

@@ -1,0 +1,341 @@
+//! The provider: requests to it, and what is kept of its answers.
+
+use std::fmt;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use form_urlencoded::{Serializer, byte_serialize};
+use outbound::{Pool, PoolTrust};
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use super::error::{OidcError, foreign};
+use super::flow::{Begun, Returned};
+use super::keys::Keys;
+use super::metadata::{self, Metadata, SecretIn};
+use super::person::{self, Person};
+use super::settings::{Settings, SettingsProblem};
+use super::token::{self, Claims, Expected, TokenProblem};
+
+/// The bytes of an answer of the provider, at most.
+const MAX_ANSWER: usize = 256 * 1024;
+/// How long connections to the provider are kept.
+const IDLE: Duration = Duration::from_secs(30);
+/// How long metadata and keys are used before they are read again, in milliseconds: an hour.
+const FRESH_MILLIS: u64 = 3_600_000;
+/// After a failure the provider is asked again after so many milliseconds.
+const RETRY_MILLIS: u64 = 15_000;
+/// Keys are read again for an unknown id after so many milliseconds: tokens with made up ids cost the provider little.
+const KEYS_AGAIN_MILLIS: u64 = 60_000;
+
+/// Tells the time in milliseconds since 1970.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// The provider. Cheap to clone.
+#[derive(Clone)]
+pub struct Provider(Arc<Inner>);
+
+struct Inner {
+    settings: Settings,
+    pool: Pool,
+    clock: Clock,
+    kept: Mutex<Kept>,
+    /// Why the provider did not answer when it was last asked.
+    problem: StdMutex<Option<String>>,
+}
+
+#[derive(Default)]
+struct Kept {
+    metadata: Option<(Arc<Metadata>, u64)>,
+    keys: Option<(Arc<Keys>, u64)>,
+    failed: Option<(String, u64)>,
+}
+
+#[derive(Deserialize)]
+struct Tokens {
+    id_token: String,
+    access_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct TokenError {
+    error: String,
+}
+
+// === impl Provider ===
+
+impl Provider {
+    /// A provider with these settings. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// The settings cannot be used, or there are no certificates to trust.
+    pub fn new(settings: Settings, clock: Clock) -> Result<Provider, SettingsProblem> {
+        settings.check()?;
+        let trust = match (&settings.ca_file, settings.is_tls()) {
+            (Some(file), _) => PoolTrust::File(file),
+            (None, true) => PoolTrust::System,
+            (None, false) => PoolTrust::NoTls,
+        };
+        let pool = Pool::new(trust, IDLE).map_err(|error| SettingsProblem::new(format!("--oidc-issuer: {error}")))?;
+        Ok(Provider(Arc::new(Inner { settings, pool, clock, kept: Mutex::default(), problem: StdMutex::default() })))
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// Asks the provider for its metadata, whatever is kept of them.
+    ///
+    /// # Errors
+    /// Why it gives none that can be used.
+    pub async fn probe(&self) -> Result<(), OidcError> {
+        let asked = self.read_metadata().await;
+        let (mut kept, now) = (self.0.kept.lock().await, (self.0.clock)());
+        match asked {
+            Ok(metadata) => (kept.metadata, kept.failed) = (Some((Arc::new(metadata), now)), None),
+            Err(error) => {
+                kept.failed = Some((error.to_string(), now));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Why the provider did not answer when it was last asked; `None` while it answers.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        self.0.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Begins a login with this state, which the provider sends back.
+    ///
+    /// # Errors
+    /// [`OidcFault::Provider`](super::OidcFault::Provider); also if the operating system gives no random bytes.
+    pub async fn begin(&self, state: &str) -> Result<Begun, OidcError> {
+        let metadata = self.metadata().await?;
+        Begun::new(&self.0.settings, &metadata, state)
+            .map_err(|error| OidcError::provider(format!("the operating system gives no random bytes: {error}")))
+    }
+
+    /// The error that the provider has sent the browser back with.
+    #[must_use]
+    pub fn denied(&self, error: &str) -> OidcError {
+        OidcError::denied(format!("the provider has answered `{}`", foreign(error)))
+    }
+
+    /// Exchanges a code, and checks the ID token that comes for it.
+    ///
+    /// # Errors
+    /// Any; nothing is changed by it.
+    pub async fn finish(&self, returned: Returned<'_>) -> Result<Person, OidcError> {
+        let (settings, metadata) = (&self.0.settings, self.metadata().await?);
+        match returned.issuer {
+            Some(issuer) if issuer != settings.issuer => {
+                return Err(OidcError::refused("the answer is of another issuer (`iss`)"));
+            }
+            None if metadata.names_issuer => return Err(OidcError::refused("the answer names no issuer (`iss`)")),
+            _ => {}
+        }
+        let tokens = self.exchange(&metadata, returned).await?;
+        let expected = Expected {
+            issuer: &settings.issuer,
+            client_id: &settings.client_id,
+            nonce: returned.nonce,
+            access_token: tokens.access_token.as_deref(),
+            now_seconds: (self.0.clock)() / 1000,
+        };
+        let mut claims = self.checked(&metadata, &tokens.id_token, &expected).await?;
+        if let (false, Some(userinfo), Some(token)) =
+            (person::is_complete(&claims, settings), &metadata.userinfo, &tokens.access_token)
+        {
+            self.add_userinfo(&mut claims, userinfo, token).await?;
+        }
+        Ok(Person::of(&claims, settings))
+    }
+
+    async fn exchange(&self, metadata: &Metadata, returned: Returned<'_>) -> Result<Tokens, OidcError> {
+        let (headers, form) = self.token_request(metadata, returned)?;
+        let (status, body) = self.call(Method::POST, &metadata.token, headers, form.into()).await?;
+        if status.is_success() {
+            return serde_json::from_slice(&body).map_err(|_| {
+                OidcError::provider("the answer of the token endpoint has no ID token, or cannot be read")
+            });
+        }
+        let error =
+            serde_json::from_slice(&body).map_or_else(|_| String::new(), |TokenError { error }| foreign(&error));
+        let what = format!("the token endpoint has answered {status} `{error}`");
+        Err(if error == "invalid_grant" { OidcError::refused(what) } else { OidcError::provider(what) })
+    }
+
+    /// The headers and the body of a request for tokens.
+    fn token_request(&self, metadata: &Metadata, returned: Returned<'_>) -> Result<(HeaderMap, String), OidcError> {
+        let settings = &self.0.settings;
+        let secret = settings.secret().map_err(|error| OidcError::provider(format!("the client secret: {error}")))?;
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        let mut form = Serializer::new(String::new());
+        form.append_pair("grant_type", "authorization_code")
+            .append_pair("code", returned.code)
+            .append_pair("redirect_uri", returned.redirect_uri)
+            .append_pair("code_verifier", returned.verifier);
+        match (&secret, metadata.secret_in) {
+            (Some(secret), SecretIn::Header) => {
+                // RFC 6749, section 2.3.1: both parts are form-encoded before they are joined.
+                let part = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
+                let basic = STANDARD.encode(format!("{}:{}", part(&settings.client_id), part(secret)));
+                headers.insert(header::AUTHORIZATION, sensitive(&format!("Basic {basic}"))?);
+            }
+            (Some(secret), SecretIn::Body) => {
+                form.append_pair("client_id", &settings.client_id).append_pair("client_secret", secret);
+            }
+            (None, _) => {
+                form.append_pair("client_id", &settings.client_id);
+            }
+        }
+        Ok((headers, form.finish()))
+    }
+
+    /// Checks an ID token; with a newer set of keys if this one lacks the key.
+    async fn checked(&self, metadata: &Metadata, token: &str, expected: &Expected<'_>) -> Result<Claims, OidcError> {
+        let keys = self.keys(metadata, FRESH_MILLIS).await?;
+        match token::check(token, &keys, expected) {
+            Ok(claims) => Ok(claims),
+            Err(TokenProblem::Wrong(what)) => Err(OidcError::refused(what)),
+            Err(TokenProblem::NoKey(_)) => {
+                let keys = self.keys(metadata, KEYS_AGAIN_MILLIS).await?;
+                token::check(token, &keys, expected).map_err(|problem| {
+                    let (TokenProblem::Wrong(what) | TokenProblem::NoKey(what)) = problem;
+                    OidcError::refused(what)
+                })
+            }
+        }
+    }
+
+    /// Adds the claims that only the userinfo endpoint has. What the ID token says stays.
+    async fn add_userinfo(&self, claims: &mut Claims, userinfo: &Uri, access_token: &str) -> Result<(), OidcError> {
+        let headers = HeaderMap::from_iter([(header::AUTHORIZATION, sensitive(&format!("Bearer {access_token}"))?)]);
+        let (status, body) = self.call(Method::GET, userinfo, headers, Bytes::new()).await?;
+        if !status.is_success() {
+            return Err(OidcError::provider(format!("the userinfo endpoint has answered {status}")));
+        }
+        let more: Claims = serde_json::from_slice(&body).map_err(|error| {
+            OidcError::provider(format!("the answer of the userinfo endpoint cannot be read: {error}"))
+        })?;
+        if more.get("sub") != claims.get("sub") {
+            // OpenID Connect Core, section 5.3.2: the answer may be of another person.
+            return Err(OidcError::refused("the userinfo endpoint has answered about another person (`sub`)"));
+        }
+        for (name, value) in more {
+            claims.entry(name).or_insert(value);
+        }
+        Ok(())
+    }
+
+    /// The metadata; older ones where the provider cannot be reached now.
+    async fn metadata(&self) -> Result<Arc<Metadata>, OidcError> {
+        let (mut kept, now) = (self.0.kept.lock().await, (self.0.clock)());
+        let is_fresh = |at: u64, millis: u64| now.saturating_sub(at) < millis;
+        if let Some((metadata, at)) = &kept.metadata
+            && is_fresh(*at, FRESH_MILLIS)
+        {
+            return Ok(Arc::clone(metadata));
+        }
+        let failure = match &kept.failed {
+            Some((why, at)) if is_fresh(*at, RETRY_MILLIS) => why.clone(),
+            _ => match self.read_metadata().await {
+                Ok(metadata) => {
+                    let metadata = Arc::new(metadata);
+                    *kept = Kept { metadata: Some((Arc::clone(&metadata), now)), keys: kept.keys.take(), failed: None };
+                    return Ok(metadata);
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    kept.failed = Some((why.clone(), (self.0.clock)()));
+                    why
+                }
+            },
+        };
+        match &kept.metadata {
+            Some((older, _)) => Ok(Arc::clone(older)),
+            None => Err(OidcError::provider(failure)),
+        }
+    }
+
+    async fn read_metadata(&self) -> Result<Metadata, OidcError> {
+        let read = self.ask_for_metadata().await;
+        let problem = read.as_ref().err().map(ToString::to_string);
+        *self.0.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+        read
+    }
+
+    async fn ask_for_metadata(&self) -> Result<Metadata, OidcError> {
+        let address = metadata::address(&self.0.settings.issuer);
+        let uri: Uri = address.parse().map_err(|_| OidcError::provider(format!("{address} is no URL")))?;
+        let (status, body) = self.call(Method::GET, &uri, HeaderMap::new(), Bytes::new()).await?;
+        if !status.is_success() {
+            return Err(OidcError::provider(format!("{address} has answered {status}")));
+        }
+        Metadata::read(&body, &self.0.settings).map_err(|what| OidcError::provider(format!("{address}: {what}")))
+    }
+
+    /// The keys, read again if they are older than `millis`.
+    async fn keys(&self, metadata: &Metadata, millis: u64) -> Result<Arc<Keys>, OidcError> {
+        let (mut kept, now) = (self.0.kept.lock().await, (self.0.clock)());
+        if let Some((keys, at)) = &kept.keys
+            && now.saturating_sub(*at) < millis
+        {
+            return Ok(Arc::clone(keys));
+        }
+        let (status, body) = self.call(Method::GET, &metadata.keys, HeaderMap::new(), Bytes::new()).await?;
+        if !status.is_success() {
+            return Err(OidcError::provider(format!("{} has answered {status}", metadata.keys)));
+        }
+        let keys = Arc::new(Keys::read(&body).map_err(OidcError::provider)?);
+        kept.keys = Some((Arc::clone(&keys), now));
+        Ok(keys)
+    }
+
+    /// One request. Redirects are not followed; time and size are capped.
+    async fn call(
+        &self,
+        method: Method,
+        uri: &Uri,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<(StatusCode, Bytes), OidcError> {
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        let (pool, timeout) = (&self.0.pool, self.0.settings.timeout);
+        let place =
+            format!("{}://{}", uri.scheme_str().unwrap_or_default(), uri.authority().map_or("", |host| host.as_str()));
+        let sending = pool.request(method, uri, headers, body, MAX_ANSWER);
+        match tokio::time::timeout(timeout, sending).await {
+            Ok(Ok((status, _, Some(body)))) => Ok((status, body)),
+            Ok(Ok((_, _, None))) => {
+                let what = format!("{place}: the answer breaks off, or is longer than {} KiB", MAX_ANSWER / 1024);
+                Err(OidcError::provider(what))
+            }
+            Ok(Err(error)) => Err(OidcError::provider(format!("{place}: {error}"))),
+            Err(_) => Err(OidcError::provider(format!("{place}: no answer within {} s", timeout.as_secs_f64()))),
+        }
+    }
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider").field("issuer", &self.0.settings.issuer).finish_non_exhaustive()
+    }
+}
+
+/// The value of a header that no log shows.
+fn sensitive(text: &str) -> Result<HeaderValue, OidcError> {
+    let mut value =
+        HeaderValue::from_str(text).map_err(|_| OidcError::provider("a token cannot be sent in a header"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}

@@ -1,0 +1,142 @@
+//! ID tokens: a JWT (RFC 7519) with a signature (RFC 7515), checked as OpenID Connect Core, section 3.1.3.7, wants it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::error::foreign;
+use super::keys::{Checked, Keys};
+
+/// How far the clocks of provider and control plane may be apart, in seconds.
+const SKEW: u64 = 60;
+/// How old a token may be when it comes, in seconds: it was made for this login.
+const MAX_AGE: u64 = 600;
+/// The characters of a subject, at most (OpenID Connect Core, section 2).
+const MAX_SUBJECT: usize = 255;
+
+/// The claims of an ID token that was checked.
+pub(super) type Claims = Map<String, Value>;
+
+/// What a token has to say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected<'a> {
+    pub(super) issuer: &'a str,
+    pub(super) client_id: &'a str,
+    pub(super) nonce: &'a str,
+    /// The access token that came with it.
+    pub(super) access_token: Option<&'a str>,
+    pub(super) now_seconds: u64,
+}
+
+/// Why a token is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TokenProblem {
+    /// No key of the set has its id and kind; a newer set may have one.
+    NoKey(String),
+    /// Anything else.
+    Wrong(String),
+}
+
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    kid: Option<String>,
+    typ: Option<String>,
+    crit: Option<Value>,
+}
+
+/// Checks a token, the signature first, and returns its claims.
+pub(super) fn check(token: &str, keys: &Keys, expected: &Expected<'_>) -> Result<Claims, TokenProblem> {
+    let wrong = |what: &str| TokenProblem::Wrong(format!("the ID token {what}"));
+    let (signed, signature) = token.rsplit_once('.').ok_or_else(|| wrong("is no JWT"))?;
+    let (header, payload) = signed.split_once('.').ok_or_else(|| wrong("is no signed JWT"))?;
+    let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| wrong("is not base64url"));
+    let header: Header =
+        serde_json::from_slice(&decode(header)?).map_err(|_| wrong("has a header that cannot be read"))?;
+    if header.crit.is_some() {
+        return Err(wrong("has critical headers, of which none is known"));
+    }
+    if header.typ.as_ref().is_some_and(|kind| !kind.eq_ignore_ascii_case("JWT")) {
+        return Err(wrong("is a token of another type"));
+    }
+    match keys.check(&header.alg, header.kid.as_deref(), signed.as_bytes(), &decode(signature)?) {
+        Checked::Right => {}
+        Checked::Wrong => return Err(wrong("has a wrong signature")),
+        Checked::NoKey => {
+            let (alg, kid) = (foreign(&header.alg), foreign(header.kid.as_deref().unwrap_or_default()));
+            let what = format!(
+                "no key of the provider has the algorithm `{alg}` and the id `{kid}` (RS256, ES256 and EdDSA are supported)"
+            );
+            return Err(TokenProblem::NoKey(what));
+        }
+    }
+    let claims: Claims =
+        serde_json::from_slice(&decode(payload)?).map_err(|_| wrong("has claims that cannot be read"))?;
+    check_claims(&claims, expected).map_err(|what| wrong(&what))?;
+    if header.alg != "EdDSA" {
+        check_access_token(&claims, expected.access_token).map_err(wrong)?;
+    }
+    Ok(claims)
+}
+
+fn check_claims(claims: &Claims, expected: &Expected<'_>) -> Result<(), String> {
+    let text = |name: &str| claims.get(name).and_then(Value::as_str);
+    if text("iss") != Some(expected.issuer) {
+        return Err("is of another issuer".to_owned());
+    }
+    let audiences: Vec<&str> = match claims.get("aud") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    if !audiences.contains(&expected.client_id) {
+        return Err("is for another client (`aud`)".to_owned());
+    }
+    if (claims.contains_key("azp") || audiences.len() > 1) && text("azp") != Some(expected.client_id) {
+        return Err("was made for another client (`azp`)".to_owned());
+    }
+    // NumericDate may have a fraction (RFC 7519, section 2).
+    let time = |name: &str| match claims.get(name) {
+        None => Ok(None),
+        Some(value) => match value.as_f64() {
+            Some(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(Some(seconds)),
+            _ => Err(format!("has a claim `{name}` that is no time")),
+        },
+    };
+    #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are exact in 53 bits")]
+    let (now, skew, age) = (expected.now_seconds as f64, SKEW as f64, MAX_AGE as f64);
+    let (Some(expires), Some(issued)) = (time("exp")?, time("iat")?) else {
+        return Err("lacks `exp` or `iat`".to_owned());
+    };
+    if now >= expires + skew {
+        return Err("has expired".to_owned());
+    }
+    if issued > now + skew || time("nbf")?.is_some_and(|from| from > now + skew) {
+        return Err("is of the future; compare the clocks of provider and control plane".to_owned());
+    }
+    if issued + age + skew < now {
+        return Err("is too old; compare the clocks of provider and control plane".to_owned());
+    }
+    let same: bool = text("nonce").unwrap_or_default().as_bytes().ct_eq(expected.nonce.as_bytes()).into();
+    if !same {
+        return Err("is of another login (`nonce`)".to_owned());
+    }
+    let subject = text("sub").unwrap_or_default();
+    if subject.is_empty() || subject.len() > MAX_SUBJECT || subject.chars().any(char::is_control) {
+        return Err("has no usable `sub`".to_owned());
+    }
+    Ok(())
+}
+
+/// OpenID Connect Core, section 3.1.3.6: half of the hash of the access token. Its hash for EdDSA is not specified.
+fn check_access_token(claims: &Claims, access_token: Option<&str>) -> Result<(), &'static str> {
+    let (Some(expected), Some(token)) = (claims.get("at_hash"), access_token) else { return Ok(()) };
+    let half: Vec<u8> = Sha256::digest(token.as_bytes()).iter().take(16).copied().collect();
+    match expected.as_str() == Some(&URL_SAFE_NO_PAD.encode(half)) {
+        true => Ok(()),
+        false => Err("is not of the access token (`at_hash`)"),
+    }
+}

@@ -1,0 +1,275 @@
+//! ID tokens that are refused, keys that change, and which operator a person is.
+
+use accounts::Role;
+use serde_json::{Value, json};
+
+use crate::console_support::ConsoleApi;
+use crate::oidc_support::{Behaviour, Double, Signer, enter};
+
+/// A login that is refused, and the reason in the audit log.
+async fn refused(double: &Double, console: &ConsoleApi, change: impl FnOnce(&mut Behaviour)) -> String {
+    double.change(change);
+    let answer = enter(double, console).await;
+    assert_eq!((answer.status.as_u16(), answer.header("set-cookie")), (401, ""), "{}", answer.text);
+    assert_eq!(answer.body["error"], "login_refused");
+    let events = console.events().await;
+    let last = events.iter().rfind(|event| event["action"] == "login-refused").unwrap();
+    console.advance(61_000);
+    last["detail"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn every_kind_of_key_signs() {
+    let double = Double::start().await;
+    let console = double.console(|_| {}).await;
+    double.person("1", "grace", &["soc"]);
+    for signer in [Signer::rsa("one"), Signer::p256("two"), Signer::ed25519("three")] {
+        let algorithm = signer.algorithm();
+        double.change(|behaviour| behaviour.signer = signer);
+        assert_eq!(enter(&double, &console).await.status, 200, "{algorithm}");
+        console.advance(61_000);
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_the_provider_has_not_signed_for_this_login_is_refused() {
+    let double = Double::start().await;
+    let console = double.console(|_| {}).await;
+    double.person("1", "grace", &["soc"]);
+    let right = json!({ "keys": [Signer::rsa("one").jwk(), Signer::p256("two").jwk()] });
+    double.change(|behaviour| behaviour.keys = Some(right));
+    let public = Signer::rsa("one").public();
+    for (signer, why) in [
+        (Signer::none("one"), "no key of the provider has the algorithm `none`"),
+        (Signer::hmac("one", &public), "no key of the provider has the algorithm `HS256`"),
+        (Signer::hmac("one", b""), "no key of the provider has the algorithm `HS256`"),
+        (Signer::p256("two"), "has a wrong signature"),
+        (Signer::p256("one"), "no key of the provider has the algorithm `ES256` and the id `one`"),
+        (Signer::ed25519("four"), "no key of the provider has the algorithm `EdDSA` and the id `four`"),
+    ] {
+        let told = refused(&double, &console, |behaviour| behaviour.signer = signer).await;
+        assert!(told.contains(why), "{told}");
+    }
+    // The header alone says RS256.
+    let told = refused(&double, &console, |behaviour| {
+        (behaviour.signer, behaviour.header) = (Signer::hmac("one", &public), json!({ "alg": "RS256" }));
+    });
+    assert!(told.await.contains("has a wrong signature"));
+    for (header, why) in [
+        (json!({ "alg": "none" }), "`none`"),
+        (json!({ "crit": ["x"] }), "critical"),
+        (json!({ "typ": "at+jwt" }), "another type"),
+    ] {
+        let told = refused(&double, &console, |behaviour| {
+            (behaviour.signer, behaviour.header) = (Signer::rsa("one"), header);
+        });
+        assert!(told.await.contains(why), "{why}");
+    }
+    double.change(|behaviour| behaviour.header = json!({}));
+    assert_eq!(enter(&double, &console).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_token_for_another_client_time_or_login_is_refused() {
+    let double = Double::start().await;
+    let console = double.console(|_| {}).await;
+    let now = || double.clock.load(std::sync::atomic::Ordering::Relaxed) / 1000;
+    let person = json!({ "sub": "1", "preferred_username": "grace", "email": "g@example.com", "groups": ["soc"] });
+    let with = |more: Value| {
+        let mut claims = person.clone();
+        claims.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        claims
+    };
+    for (claims, why) in [
+        (json!({ "iss": "https://evil.example" }), "another issuer"),
+        (json!({ "iss": null }), "another issuer"),
+        (json!({ "aud": "other" }), "`aud`"),
+        (json!({ "aud": null }), "`aud`"),
+        (json!({ "aud": ["palisade", "other"] }), "`azp`"),
+        (json!({ "aud": ["palisade"], "azp": "other" }), "`azp`"),
+        (json!({ "nonce": "other" }), "`nonce`"),
+        (json!({ "nonce": null }), "`nonce`"),
+        (json!({ "exp": null }), "lacks `exp`"),
+        (json!({ "iat": null }), "lacks `exp` or `iat`"),
+        (json!({ "exp": "soon" }), "no time"),
+        (json!({ "sub": "" }), "`sub`"),
+        (json!({ "sub": null }), "`sub`"),
+        (json!({ "sub": 7 }), "`sub`"),
+        (json!({ "at_hash": "AAAA" }), "`at_hash`"),
+    ] {
+        let told = refused(&double, &console, |behaviour| behaviour.claims = with(claims.clone())).await;
+        assert!(told.contains(why), "{claims}: {told}");
+    }
+    // At the edges of the clocks' difference.
+    for (claims, why) in [
+        (json!({ "exp": now() - 60 }), "expired"),
+        (json!({ "iat": now() + 61 + 61 }), "future"),
+        (json!({ "nbf": now() + 61 + 122 }), "future"),
+        (json!({ "iat": now() + 183 - 661 }), "too old"),
+    ] {
+        let told = refused(&double, &console, |behaviour| behaviour.claims = with(claims.clone())).await;
+        assert!(told.contains(why), "{claims}: {told}");
+    }
+    for claims in [
+        json!({ "aud": ["other", "palisade"], "azp": "palisade" }),
+        json!({ "exp": now() - 59 }),
+        json!({ "iat": now() + 60 }),
+        json!({ "iat": now() - 660 }),
+        json!({ "at_hash": at_hash() }),
+    ] {
+        double.change(|behaviour| behaviour.claims = with(claims.clone()));
+        let answer = enter(&double, &console).await;
+        assert_eq!(answer.status, 200, "{claims}: {}", answer.text);
+    }
+}
+
+fn at_hash() -> String {
+    use base64::Engine as _;
+    let whole = ring::digest::digest(&ring::digest::SHA256, b"the-access-token");
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(&whole.as_ref()[..16])
+}
+
+#[tokio::test]
+async fn a_new_key_is_fetched_once_it_signs_and_unknown_ones_not_without_end() {
+    let double = Double::start().await;
+    let console = double.console(|_| {}).await;
+    double.person("1", "grace", &["soc"]);
+    assert_eq!(enter(&double, &console).await.status, 200);
+    let asked = || double.change(|behaviour| behaviour.asked["/jwks"]);
+    assert_eq!(enter(&double, &console).await.status, 200);
+    assert_eq!(asked(), 1, "keys are kept");
+    console.advance(60_000);
+    double.change(|behaviour| behaviour.signer = Signer::p256("new"));
+    assert_eq!(enter(&double, &console).await.status, 200);
+    assert_eq!(asked(), 2);
+    let unknown = json!({ "keys": [] });
+    double.change(|behaviour| (behaviour.signer, behaviour.keys) = (Signer::p256("made up"), Some(unknown)));
+    for _ in 0..5 {
+        assert_eq!(enter(&double, &console).await.status, 401);
+    }
+    assert_eq!(asked(), 2, "not within a minute");
+}
+
+#[tokio::test]
+async fn a_name_at_the_provider_is_no_way_to_an_account() {
+    let double = Double::start().await;
+    let console = double.console(|_| {}).await;
+    double.person("mallory", "alice", &["root"]);
+    let refused = enter(&double, &console).await;
+    assert_eq!((refused.status.as_u16(), &refused.body["error"]), (403, &json!("not_allowed")), "{}", refused.text);
+    assert_eq!(refused.header("set-cookie"), "");
+    let events = console.events().await;
+    let last = events.iter().rfind(|event| event["action"] == "login-refused").unwrap();
+    let detail = last["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("another operator has the name `alice`") && detail.ends_with("subject mallory"),
+        "{detail}"
+    );
+    // One who is linked, and renamed at the provider to a name that is taken here, stays who they are.
+    double.person("1", "grace", &["soc"]);
+    assert_eq!(enter(&double, &console).await.body["operator"]["name"], "grace");
+    double.person("1", "alice", &["soc"]);
+    let renamed = enter(&double, &console).await;
+    assert_eq!(renamed.body["operator"]["name"], "grace", "{}", renamed.text);
+    // An admin links, once, and removes the link.
+    let alice = console.login("alice").await;
+    let link = async |name: &str, subject: &str| {
+        let body = json!({ "name": name, "subject": subject });
+        console.post(&alice, "/operators/_link_identity", &body).await.status.as_u16()
+    };
+    assert_eq!((link("nobody", "x").await, link("bob", "").await), (404, 400));
+    assert_eq!((link("bob", "1").await, link("bob", "2").await, link("bob", "3").await), (409, 200, 409));
+    double.person("2", "robert", &["soc"]);
+    let entered = enter(&double, &console).await;
+    assert_eq!(
+        (&entered.body["operator"]["name"], &entered.body["operator"]["role"]),
+        (&json!("bob"), &json!("analyst"))
+    );
+    let listed = console.get(&alice, "/operators/_list").await.body;
+    let has = |name: &str| {
+        listed["operators"].as_array().unwrap().iter().find(|of| of["name"] == name).unwrap()["provider"].clone()
+    };
+    assert_eq!((has("bob"), has("grace"), has("alice")), (json!(true), json!(true), json!(false)));
+    let cookie = entered.header("set-cookie").split(';').next().unwrap().to_owned();
+    let body = json!({ "name": "bob" });
+    assert_eq!(console.post(&alice, "/operators/_unlink_identity", &body).await.status, 200);
+    assert_eq!(console.post(&alice, "/operators/_unlink_identity", &body).await.body["error"], "not_linked");
+    assert_eq!(
+        console.send("GET", "/session/_me", &[("cookie", &cookie)], None).await.status,
+        401,
+        "sessions have ended"
+    );
+    let events = console.events().await;
+    for action in ["identity-link", "identity-unlink"] {
+        assert!(events.iter().any(|event| event["action"] == action && event["ref"] == "operators/bob"), "{action}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_links_where_it_is_configured_and_verified() {
+    let double = Double::start().await;
+    let claims = |subject: &str, email: &str, verified: Value| json!({ "sub": subject, "preferred_username": "a", "email": email, "email_verified": verified, "groups": ["root"] });
+    let try_with = async |console: &ConsoleApi, claims: Value| {
+        double.change(|behaviour| behaviour.claims = claims);
+        enter(&double, console).await
+    };
+    let off = double.console(|settings| settings.creates = false).await;
+    assert_eq!(try_with(&off, claims("1", "alice@example.com", json!(true))).await.status, 403);
+    let on = double.console(|settings| (settings.creates, settings.links_by_email) = (false, true)).await;
+    for unverified in [json!(false), Value::Null, json!("yes"), json!(1)] {
+        assert_eq!(try_with(&on, claims("1", "alice@example.com", unverified)).await.status, 403);
+    }
+    assert_eq!(try_with(&on, claims("1", "eve@example.com", json!(true))).await.status, 403);
+    let linked = try_with(&on, claims("1", "Alice@Example.com", json!(true))).await;
+    assert_eq!(linked.body["operator"]["name"], "alice", "{}", linked.text);
+    // Another person with the same address later.
+    assert_eq!(try_with(&on, claims("2", "alice@example.com", json!(true))).await.status, 403);
+    assert_eq!(try_with(&on, claims("1", "other@example.com", json!(false))).await.body["operator"]["name"], "alice");
+}
+
+#[tokio::test]
+async fn the_role_is_that_of_the_groups_at_each_login() {
+    let double = Double::start().await;
+    let console = double.console(|_| {}).await;
+    let role = async |groups: &[&str]| {
+        double.person("1", "grace", groups);
+        enter(&double, &console).await
+    };
+    assert_eq!(role(&["none"]).await.body["error"], "not_allowed");
+    assert!(console.api.state.store.operator("grace").await.unwrap().is_none(), "no one is added without a role");
+    let first = role(&["root", "soc"]).await;
+    assert_eq!(first.body["operator"]["role"], "admin");
+    let cookie = first.header("set-cookie").split(';').next().unwrap().to_owned();
+    assert_eq!(role(&["soc"]).await.body["operator"]["role"], "analyst");
+    assert_eq!(
+        console.send("GET", "/session/_me", &[("cookie", &cookie)], None).await.status,
+        401,
+        "the admin's session"
+    );
+    let events = console.events().await;
+    let changed = events.iter().rfind(|event| event["action"] == "operator-role").unwrap();
+    assert_eq!(
+        (&changed["detail"], &changed["ref"]),
+        (&json!("via: oidc: admin to analyst"), &json!("operators/grace"))
+    );
+    assert_eq!(role(&[]).await.status, 403);
+    // Only the userinfo endpoint has the groups: of the same person, or of none.
+    double.change(|behaviour| {
+        behaviour.claims = json!({ "sub": "1", "preferred_username": "grace", "email": "g@example.com" });
+        behaviour.userinfo = json!({ "sub": "1", "groups": ["root"] });
+    });
+    assert_eq!(enter(&double, &console).await.body["operator"]["role"], "admin");
+    double.change(|behaviour| behaviour.userinfo = json!({ "sub": "2", "groups": ["root"] }));
+    assert_eq!(enter(&double, &console).await.body["error"], "login_refused");
+
+    let local = double.console(|settings| {
+        (settings.role_claim, settings.roles, settings.default_role) = (None, Vec::new(), Some(Role::Viewer));
+    });
+    let local = local.await;
+    double.person("1", "grace", &["root"]);
+    assert_eq!(enter(&double, &local).await.body["operator"]["role"], "viewer");
+    let alice = local.login("alice").await;
+    let body = json!({ "name": "grace", "role": "admin" });
+    assert_eq!(local.post(&alice, "/operators/_role", &body).await.status, 200);
+    assert_eq!(enter(&double, &local).await.body["operator"]["role"], "admin", "the console's role stays");
+}

@@ -11,6 +11,7 @@ export interface Operator {
   second_factor: boolean;
   /** Linked to a person at the login provider. */
   provider?: boolean;
+  passkeys?: number;
   sessions: number;
   seen_at: string | null;
   you: boolean;
@@ -52,6 +53,8 @@ export const loginLink = (name: string) => post<{ link: Link }>("/operators/_log
 export const resetPassword = (name: string) => post<{ link: Link }>("/operators/_reset_password", { name });
 /** Takes the second factor away. */
 export const resetFactor = (name: string) => post("/operators/_reset_second_factor", { name });
+/** Takes all passkeys away. */
+export const removePasskeys = (name: string) => post("/operators/_remove_passkeys", { name });
 /** Takes the link to the provider away. */
 export const unlinkIdentity = (name: string) => post("/operators/_unlink_identity", { name });
 /** Ends all sessions of an operator. */

@@ -1,9 +1,10 @@
 /** Login, logout, the operator of the session, and the operator's own sessions and second factor. */
+import type { CreationOptions, NewCredential, RequestOptions, SignedCredential } from "../webauthn";
 import { call, get, post, setCsrf } from "./http";
 
 /** The session as the server describes it. Times are RFC 3339. */
 export interface Session {
-  operator: { name: string; email: string; role?: string; has_password?: boolean; second_factor?: boolean };
+  operator: { name: string; email: string; role?: string; has_password?: boolean; second_factor?: boolean; passkeys?: number };
   csrf_token: string;
   created_at: string;
   expires_at: string;
@@ -11,8 +12,32 @@ export interface Session {
   second_factor_required?: boolean;
 }
 
-/** What a login gives: a session, or a ticket with which a code has to be sent. */
-export type LoggedIn = { session: Session } | { ticket: string };
+/** What a login gives: a session, or a ticket with which a code or the answer of a passkey has to be sent. */
+export type LoggedIn = { session: Session } | Ticket;
+
+/** What a second step needs. */
+export interface Ticket {
+  ticket: string;
+  /** A code of the app ends the login. */
+  code: boolean;
+  /** A passkey ends it. */
+  passkey: boolean;
+}
+
+/** A passkey of the operator. Times are RFC 3339. */
+export interface Passkey {
+  id: string;
+  name: string;
+  created_at: string;
+  used_at: string | null;
+}
+
+/** What shows that the operator is still there. */
+export interface Proofs {
+  password?: string;
+  code?: string;
+  credential?: SignedCredential;
+}
 
 /** A session in a list. `user_agent` is what the client sent. */
 export interface ListedSession {
@@ -51,6 +76,8 @@ export const sendCode = (ticket: string, code: string) => begin("/session/_login
 export interface LoginMethods {
   /** The OpenID Connect provider. */
   provider: { name: string; available: boolean } | null;
+  /** Where passkeys can be used. */
+  passkeys?: { origin: string } | null;
 }
 
 /** What the provider has sent the browser back with. */
@@ -68,9 +95,25 @@ export const beginAtProvider = () => post<{ url: string }>("/session/_oidc_begin
 /** Ends it. */
 export const endAtProvider = (answer: ProviderAnswer) => begin("/session/_oidc_finish", answer);
 
+/** A challenge for a login by a passkey: alone, or as the second step. */
+export const beginWithPasskey = (ticket?: string) => post<{ options: RequestOptions }>("/session/_passkey_login_begin", ticket ? { ticket } : {});
+/** Its answer. */
+export const endWithPasskey = (credential: SignedCredential, ticket?: string) => begin("/session/_passkey_login", { credential, ...(ticket ? { ticket } : {}) });
+
+/** The own passkeys. */
+export const passkeys = (signal?: AbortSignal) => get<{ passkeys: Passkey[]; most: number }>("/session/_passkeys", signal);
+/** A challenge for a new one. */
+export const beginPasskey = (proofs: Proofs) => post<{ options: CreationOptions }>("/session/_passkey_begin", proofs);
+/** Adds it. */
+export const addPasskey = (name: string, credential: NewCredential) => post("/session/_passkey_add", { name, credential });
+/** A challenge for one that is there, as a proof. */
+export const confirmPasskey = () => post<{ options: RequestOptions }>("/session/_passkey_confirm_begin", {});
+/** Takes one away. */
+export const removePasskey = (id: string, proofs: Proofs) => post("/session/_passkey_remove", { id, ...proofs });
+
 async function begin(path: string, body: unknown): Promise<LoggedIn> {
-  const answer = (await call<Session & { done?: boolean; ticket?: string }>("POST", path, { body })).body;
-  return answer.done === false && answer.ticket ? { ticket: answer.ticket } : { session: keep(answer) };
+  const answer = (await call<Session & { done?: boolean; ticket?: string; code?: boolean; passkey?: boolean }>("POST", path, { body })).body;
+  return answer.done === false && answer.ticket ? { ticket: answer.ticket, code: answer.code ?? true, passkey: answer.passkey ?? false } : { session: keep(answer) };
 }
 
 /** Ends the session. */

@@ -8,6 +8,7 @@ import { Badge, Facts, Field, Panel } from "../ui/bits";
 import { Page, Show } from "../ui/page";
 import { Time } from "../ui/time";
 import { tell, tellProblem } from "../ui/toast";
+import { Passkeys } from "./passkeys";
 
 /** Everything about one's own account. */
 export default function Account() {
@@ -21,6 +22,7 @@ export default function Account() {
           {session && <Facts of={[[t("login.name"), session.operator.name], [t("account.email"), session.operator.email], [t("operators.role"), session.operator.role ?? ""], [t("account.since"), <Time at={session.created_at} />], [t("account.until"), <Time at={session.expires_at} />], [t("account.idle"), t("account.idle.value", { minutes: Math.round(session.idle_seconds / 60) })]]} />}
         </Panel>
         <Panel title={t("account.factor")}><Show of={factor}>{(of) => <Factor of={of} reload={factor.reload} />}</Show></Panel>
+        <Panel title={t("account.passkeys")}><Passkeys changed={factor.reload} /></Panel>
         <Panel title={t("account.sessions")}><Sessions /></Panel>
         {session?.operator.has_password !== undefined && <Panel title={t("account.password")}><Password has={session.operator.has_password} /></Panel>}
       </div>

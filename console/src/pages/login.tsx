@@ -1,22 +1,26 @@
 /** The login: by password, by a one-time link, at the provider, and the code of a second factor. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api/http";
-import { beginAtProvider, endAtProvider, login, loginMethods, me, redeem, sendCode, type LoggedIn, type LoginMethods, type ProviderAnswer, type Session } from "../api/session";
+import { beginAtProvider, beginWithPasskey, endAtProvider, endWithPasskey, login, loginMethods, me, redeem, sendCode, type LoggedIn, type LoginMethods, type ProviderAnswer, type Session, type Ticket } from "../api/session";
 import { t } from "../i18n";
 import { Preferences } from "../preferences";
 import { current, href, navigate, safeNext } from "../router";
 import { Field } from "../ui/bits";
 import { problem } from "../ui/page";
+import { canUsePasskeys, usePasskey } from "../webauthn";
 
-type Step = "password" | "link" | "provider" | "code";
+type Step = "password" | "link" | "provider" | "code" | "passkey";
 
 /** Where to go after a login at the provider, kept in this tab meanwhile. */
 const NEXT = "palisade.next";
 
 function told(error: unknown, step: Step): string {
+  // The browser does not say whether the operator has cancelled or there is no passkey.
+  if (error instanceof DOMException) return t("login.passkey.cancelled");
   if (!(error instanceof ApiError)) return problem(error);
   const reference = { reference: error.reference };
   if (error.word === "ticket_ended") return t("login.ticket_ended");
+  if (error.word === "passkey_refused") return t("login.passkey.refused", reference);
   if (error.word === "provider_failed") return t("login.provider.failed", reference);
   if (error.word === "provider_denied") return t("login.provider.denied", reference);
   if (error.word === "not_allowed") return t("login.provider.not_allowed", reference);
@@ -59,7 +63,7 @@ function wanted(): string | null {
 export function Login({ token, answer, onDone }: { token: string | null; answer: ProviderAnswer | null; onDone: (session: Session) => void }) {
   const [step, setStep] = useState<Step>(token ? "link" : answer ? "provider" : "password");
   const [methods, setMethods] = useState<LoginMethods | null>(null);
-  const [ticket, setTicket] = useState("");
+  const [ticket, setTicket] = useState<Ticket | null>(null);
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
   const form = useRef<HTMLFormElement>(null);
@@ -85,8 +89,8 @@ export function Login({ token, answer, onDone }: { token: string | null; answer:
     try {
       const begun = await call;
       if ("session" in begun) return done(begun.session);
-      setTicket(begun.ticket);
-      setStep("code");
+      setTicket(begun);
+      setStep(begun.code ? "code" : "passkey");
     } catch (error) {
       setError(told(error, step));
       if (step === "link" || step === "provider" || (error instanceof ApiError && error.word === "ticket_ended")) setStep("password");
@@ -106,15 +110,19 @@ export function Login({ token, answer, onDone }: { token: string | null; answer:
       setBusy(false);
     }
   };
+  const withPasskey = (ticket?: string) => void begin((async () => endWithPasskey(await usePasskey((await beginWithPasskey(ticket)).options), ticket))());
   const submit = (event: Event) => {
     event.preventDefault();
     const data = new FormData(form.current ?? undefined);
     const field = (name: string) => String(data.get(name) ?? "");
     if (step === "link") void begin(redeem(token ?? ""));
-    else if (step === "code") void begin(sendCode(ticket, field("code").trim()));
+    else if (step === "code") void begin(sendCode(ticket?.ticket ?? "", field("code").trim()));
+    else if (step === "passkey") withPasskey(ticket?.ticket);
     else void begin(login(field("name"), field("password")));
   };
   const provider = methods?.provider;
+  const usable = canUsePasskeys(methods?.passkeys);
+  const elsewhere = methods?.passkeys && !usable ? methods.passkeys.origin : "";
   return (
     <main class="alone">
       <form ref={form} class="login panel" onSubmit={submit}>
@@ -129,10 +137,14 @@ export function Login({ token, answer, onDone }: { token: string | null; answer:
           </>
         )}
         {step === "code" && <Field label={t("login.code")} help={t("login.code.help")}>{(props) => <input {...props} name="code" class="mono" autocomplete="one-time-code" required />}</Field>}
+        {step === "passkey" && <p>{usable ? t("login.passkey.second") : t("login.passkey.elsewhere", { origin: elsewhere })}</p>}
         {step === "link" && <p>{t("login.link.help")}</p>}
-        {step !== "provider" && <button type="submit" class="primary" disabled={busy}>{busy ? t("login.busy.now") : t("login.submit")}</button>}
+        {step !== "provider" && <button type="submit" class="primary" disabled={busy}>{busy ? t("login.busy.now") : step === "passkey" ? t("login.passkey") : t("login.submit")}</button>}
+        {step === "password" && usable && <button type="button" disabled={busy} onClick={() => withPasskey()}>{t("login.passkey")}</button>}
+        {step === "code" && ticket?.passkey && usable && <button type="button" disabled={busy} onClick={() => withPasskey(ticket.ticket)}>{t("login.passkey")}</button>}
         {step === "password" && provider && <button type="button" disabled={busy} onClick={() => void toProvider()}>{t("login.provider", { name: provider.name })}</button>}
         {step === "password" && provider && !provider.available && <p class="notice warn">{t("login.provider.unavailable", { name: provider.name })}</p>}
+        {step === "password" && elsewhere && <p class="help">{t("login.passkey.elsewhere", { origin: elsewhere })}</p>}
         {step === "password" && <p class="help">{t("login.help")}</p>}
         <Preferences />
       </form>

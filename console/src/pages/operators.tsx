@@ -1,6 +1,6 @@
 /** Operators with their roles, and admin keys. */
 import { useState } from "preact/hooks";
-import { ROLES, addOperator, endSessions, loginLink, operators, removeOperator, resetFactor, resetPassword, setRole, unlinkIdentity, type Link, type Operator } from "../api/operators";
+import { ROLES, addOperator, endSessions, loginLink, operators, removeOperator, removePasskeys, resetFactor, resetPassword, setRole, unlinkIdentity, type Link, type Operator } from "../api/operators";
 import { t, word } from "../i18n";
 import { useLoaded } from "../ui/async";
 import { Badge, Panel } from "../ui/bits";
@@ -61,7 +61,7 @@ function Person({ of, run, link }: { of: Operator; run: (call: () => Promise<unk
   const name = <span class="sr-only"> {of.name}</span>;
   return (
     <li>
-      <strong>{of.name}</strong> <span class="muted">{of.email}</span> {of.you && <Badge tone="info">{t("operators.you")}</Badge>} {of.has_password && <Badge>{t("operators.password")}</Badge>} {of.provider && <Badge tone="info">{t("operators.provider")}</Badge>} <Badge tone={of.second_factor ? "good" : "warn"}>{of.second_factor ? t("operators.factor") : t("operators.no_factor")}</Badge> <span class="muted">{t("operators.sessions", { count: of.sessions })} · <Time at={of.seen_at} how="relative" /></span>
+      <strong>{of.name}</strong> <span class="muted">{of.email}</span> {of.you && <Badge tone="info">{t("operators.you")}</Badge>} {of.has_password && <Badge>{t("operators.password")}</Badge>} {of.provider && <Badge tone="info">{t("operators.provider")}</Badge>} {of.second_factor && <Badge tone="good">{t("operators.factor")}</Badge>} {!!of.passkeys && <Badge tone="good">{t("operators.passkeys", { count: of.passkeys })}</Badge>} {!of.second_factor && !of.passkeys && <Badge tone="warn">{t("operators.no_factor")}</Badge>} <span class="muted">{t("operators.sessions", { count: of.sessions })} · <Time at={of.seen_at} how="relative" /></span>
       <div class="actions">
         <select aria-label={t("operators.role.of", { name: of.name })} value={of.role} onChange={(event) => { const role = event.currentTarget.value; run(() => setRole(of.name, role)); }}>
           {ROLES.map((role) => <option key={role} value={role}>{word("role", role)}</option>)}
@@ -69,7 +69,8 @@ function Person({ of, run, link }: { of: Operator; run: (call: () => Promise<unk
         <button type="button" class="small" onClick={() => run(async () => link((await loginLink(of.name)).link))}>{t("operators.link")}{name}</button>
         <SureButton label={t("operators.reset_password")} name={of.name} about={t("operators.reset_password.about")} onSure={() => run(async () => link((await resetPassword(of.name)).link))} />
         {of.second_factor && <SureButton label={t("operators.reset_factor")} name={of.name} about={t("operators.reset_factor.about")} onSure={() => run(() => resetFactor(of.name))} />}
-        {of.provider && <button type="button" class="small" onClick={() => run(() => unlinkIdentity(of.name))}>{t("operators.unlink")}{name}</button>}
+        {!!of.passkeys && <SureButton label={t("operators.remove_passkeys")} name={of.name} about={t("operators.remove_passkeys.about")} onSure={() => run(() => removePasskeys(of.name))} />}
+        {of.provider && <SureButton label={t("operators.unlink")} name={of.name} about={t("operators.unlink.about")} onSure={() => run(() => unlinkIdentity(of.name))} />}
         {of.sessions > 0 && <button type="button" class="small" onClick={() => run(() => endSessions(of.name))}>{t("operators.end_sessions")}{name}</button>}
         {!of.you && <SureButton label={t("action.delete")} name={of.name} about={t("operators.remove.about")} onSure={() => run(() => removeOperator(of.name))} />}
       </div>

@@ -8,6 +8,12 @@ pub const OIDC_MILLIS: u64 = 600_000;
 pub enum CeremonyKind {
     /// A login at an OpenID Connect provider.
     Oidc,
+    /// A new passkey.
+    PasskeyAdd,
+    /// A login by a passkey.
+    PasskeyLogin,
+    /// A passkey that shows that an operator with a session is still there.
+    PasskeyConfirm,
 }
 
 /// A ceremony as it is kept. It ends once, with the first answer.
@@ -33,6 +39,9 @@ impl CeremonyKind {
     pub fn as_str(self) -> &'static str {
         match self {
             CeremonyKind::Oidc => "oidc",
+            CeremonyKind::PasskeyAdd => "passkey-add",
+            CeremonyKind::PasskeyLogin => "passkey-login",
+            CeremonyKind::PasskeyConfirm => "passkey-confirm",
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Who has access to the control plane: admin keys with their scopes, and the operators of the console with their roles,
-//! passwords, second factors, login links, identities at a provider and sessions. The store keeps them.
+//! passwords, second factors, login links, passkeys, identities at a provider and sessions. The store keeps them.
 
 mod admin_key;
 mod ceremony;
 mod identity;
 mod operator;
+mod passkey;
 mod password;
 mod role;
 mod second_factor;
@@ -15,6 +16,10 @@ pub use admin_key::{AdminKey, IssuedKey, Refusal, Scope, ScopeError};
 pub use ceremony::{Ceremony, CeremonyKind, OIDC_MILLIS};
 pub use identity::Identity;
 pub use operator::{InvalidOperator, Operator, normal_name};
+pub use passkey::{
+    Assertion, MAX_PASSKEY_NAME, NewCredential, PASSKEY_ALGORITHMS, PASSKEY_MILLIS, PASSKEYS, Passkey, PasskeyProblem,
+    Registration, RelyingParty, challenge_of, user_handle,
+};
 pub use password::{
     Checked, HashFailed, MAX_PASSWORD_BYTES, MIN_PASSWORD_CHARS, Passwords, hash_password, password_problem,
 };

@@ -24,10 +24,12 @@ pub struct Operator {
     pub created_at_millis: u64,
     /// When their password was last set or removed, in milliseconds since 1970.
     pub changed_at_millis: u64,
-    /// Whether a login needs a code of their second factor. The store derives it and ignores it in what is written.
+    /// Whether they have an authenticator app. The store derives it and ignores it in what is written.
     pub second_factor: bool,
     /// Whether they are linked to an identity at a provider. The store derives it and ignores it in what is written.
     pub has_identity: bool,
+    /// How many passkeys they have. The store derives it and ignores it in what is written.
+    pub passkeys: u32,
 }
 
 /// Why a name or email address is refused for an operator.
@@ -66,7 +68,14 @@ impl Operator {
             changed_at_millis: now_millis,
             second_factor: false,
             has_identity: false,
+            passkeys: 0,
         })
+    }
+
+    /// Whether a login needs a second step: a code of the app, or a passkey.
+    #[must_use]
+    pub fn has_second_factor(&self) -> bool {
+        self.second_factor || self.passkeys > 0
     }
 
     /// The hash that a password is checked against; `None` if there is no password.

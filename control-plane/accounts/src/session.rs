@@ -41,6 +41,8 @@ pub enum Via {
     Link,
     /// A login at the OpenID Connect provider.
     Oidc,
+    /// A passkey alone.
+    Passkey,
 }
 
 /// The characters of [`SessionOrigin::agent`], at most.
@@ -94,13 +96,14 @@ impl Via {
             Via::Password => "password",
             Via::Link => "link",
             Via::Oidc => "oidc",
+            Via::Passkey => "passkey",
         }
     }
 
     /// Reads [`Via::as_str`]; a word of a newer release is the default.
     #[must_use]
     pub fn from_store(word: &str) -> Via {
-        [Via::Link, Via::Oidc].into_iter().find(|via| via.as_str() == word).unwrap_or_default()
+        [Via::Link, Via::Oidc, Via::Passkey].into_iter().find(|via| via.as_str() == word).unwrap_or_default()
     }
 }
 

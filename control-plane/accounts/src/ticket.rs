@@ -59,6 +59,8 @@ impl TicketKind {
             TicketKind::Code(super::Via::Password) => "code",
             TicketKind::Code(super::Via::Link) => "code-link",
             TicketKind::Code(super::Via::Oidc) => "code-oidc",
+            // None is made: a passkey is the whole login.
+            TicketKind::Code(super::Via::Passkey) => "code-passkey",
         }
     }
 

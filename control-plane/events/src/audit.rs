@@ -54,6 +54,12 @@ pub enum AuditAction {
     IdentityLink,
     /// The link of an operator to the login provider was removed.
     IdentityUnlink,
+    /// A passkey was added to an operator.
+    PasskeyAdd,
+    /// A passkey of an operator, or all of them, was removed.
+    PasskeyRemove,
+    /// A passkey was refused: not known, a wrong answer, or a signature counter that went back.
+    PasskeyRefused,
     /// An entity was created.
     Create,
     /// An entity was replaced or patched.
@@ -139,6 +145,9 @@ impl AuditAction {
             Self::SecondFactorRemove => "second-factor-remove",
             Self::IdentityLink => "identity-link",
             Self::IdentityUnlink => "identity-unlink",
+            Self::PasskeyAdd => "passkey-add",
+            Self::PasskeyRemove => "passkey-remove",
+            Self::PasskeyRefused => "passkey-refused",
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",

@@ -44,7 +44,7 @@ pub(super) enum OperatorCommand {
         #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8900")]
         base: String,
     },
-    /// Remove the second factor of an operator who has lost it, and end their sessions.
+    /// Remove the second factor of an operator who has lost it, the app and all passkeys, and end their sessions.
     ResetSecondFactor {
         #[command(flatten)]
         common: Common,
@@ -117,7 +117,10 @@ impl OperatorCommand {
                 }
                 let note = note(AuditAction::SecondFactorRemove, reference(&name), "");
                 let change = AccessChange::SecondFactorRemove { name: name.clone(), end_sessions: true };
-                let found = store.access_change(change, note).await?;
+                let app = store.access_change(change, note).await?;
+                let note = super::told::note(AuditAction::PasskeyRemove, reference(&name), "all");
+                let change = AccessChange::PasskeyRemove { name: name.clone(), credential: None, end_sessions: true };
+                let found = store.access_change(change, note).await? || app;
                 store.close().await?;
                 match found {
                     _ if common.json => say(format_args!("{}", json!({ "name": name, "removed": found }))),

@@ -72,7 +72,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     // Before anything is made or listened on: a file that is wrong is the operator's to mend first.
     config.tls.may_listen(config.xds_listen).map_err(|error| CliError::Other(error.to_string()))?;
     let listening = config.tls.open().map_err(|error| CliError::Other(error.to_string()))?;
-    let login = config.login.rules().map_err(CliError::Other)?;
+    config.login.rules(None).map_err(CliError::Other)?;
     let mut exporters = config.events.exporters().map_err(|error| CliError::Other(error.to_string()))?;
 
     let store = open_store(&config).await?;
@@ -106,6 +106,8 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     tokio::spawn(link::sweep_counts(counts, Arc::clone(&store), clock::now_millis));
     let clock = Arc::new(clock::now_millis);
     let plain = listening.admin.is_none().then_some(rest_address);
+    // With the port that was taken, if it was 0.
+    let login = config.login.rules(plain).map_err(CliError::Other)?;
     let runtimes = parts.runtimes.clone();
     let console = Console::new(
         Arc::clone(&parts.store),

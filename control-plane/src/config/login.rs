@@ -1,10 +1,11 @@
 //! How operators log in to the console.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use accounts::Role;
+use accounts::{RelyingParty, Role};
 use api::console::LoginRules;
 use axum::http::Uri;
 use base::clock;
@@ -21,7 +22,7 @@ pub struct LoginConfig {
     pub require_second_factor: bool,
 
     /// The address of the control plane as the browsers of operators reach it: `https://HOST[:PORT]`, without a path. The login provider
-    /// sends them back there.
+    /// sends them back there, and passkeys are bound to its host name. On loopback it is `http://localhost:PORT` by default.
     #[arg(long, env = "PALISADE_CONSOLE_URL", value_name = "URL")]
     pub console_url: Option<Uri>,
 
@@ -89,16 +90,20 @@ pub struct LoginConfig {
 }
 
 impl LoginConfig {
-    /// The rules, checked as far as it goes without the provider.
+    /// The rules, checked as far as it goes without the provider. `plain` is where the admin port listens for plain HTTP: on loopback the
+    /// pages of `localhost` can have passkeys without further options.
     ///
     /// # Errors
     /// What is wrong, with the name of its option.
-    pub fn rules(&self) -> Result<LoginRules, String> {
+    pub fn rules(&self, plain: Option<SocketAddr>) -> Result<LoginRules, String> {
         let console = self.console_url.as_ref().map(origin).transpose()?;
         let made =
             self.settings(console.as_deref()).map(|settings| Provider::new(settings, Arc::new(clock::now_millis)));
         let provider = made.transpose().map_err(|problem| problem.to_string())?;
-        Ok(LoginRules { requires_second_factor: self.require_second_factor, provider })
+        let local = plain.filter(|address| address.ip().is_loopback());
+        let local = local.map(|address| format!("http://localhost:{}", address.port()));
+        let site = console.or(local).and_then(|origin| RelyingParty::of(&origin));
+        Ok(LoginRules { requires_second_factor: self.require_second_factor, provider, site })
     }
 
     fn settings(&self, console: Option<&str>) -> Option<Settings> {

@@ -2,7 +2,9 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::{AccessChange, Kept, operators, scopes_from_text, scopes_to_text, sqlite_identities, sqlite_sign_in};
+use super::{
+    AccessChange, Kept, operators, scopes_from_text, scopes_to_text, sqlite_identities, sqlite_passkeys, sqlite_sign_in,
+};
 use accounts::{AdminKey, Role};
 
 /// The columns of [`admin_key`].
@@ -25,6 +27,14 @@ pub(super) fn change(db: &Connection, change: &AccessChange, event: &str) -> rus
                 && sqlite_identities::link(db, &operator.name, identity)?
         }
         AccessChange::IdentityLink { name, identity } => sqlite_identities::link(db, name, identity)?,
+        AccessChange::PasskeyAdd { passkey, keep_session } => sqlite_passkeys::add(db, passkey, keep_session)?,
+        AccessChange::PasskeyRemove { name, credential, end_sessions } => {
+            let removed = sqlite_passkeys::remove(db, name, credential.as_deref())?;
+            if removed && *end_sessions {
+                operators::end_sessions(db, name, None)?;
+            }
+            removed
+        }
         AccessChange::IdentityUnlink { name } => {
             let unlinked = sqlite_identities::unlink(db, name)?;
             if unlinked {

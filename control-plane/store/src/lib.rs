@@ -25,6 +25,7 @@ mod ledger;
 pub mod messages;
 pub mod migrate;
 mod operators;
+mod passkeys;
 mod pending;
 mod places;
 pub mod replica;
@@ -43,6 +44,7 @@ mod sqlite_feeds;
 mod sqlite_history;
 mod sqlite_identities;
 mod sqlite_inventory;
+mod sqlite_passkeys;
 mod sqlite_rollups;
 mod sqlite_sign_in;
 mod writer;
@@ -50,7 +52,7 @@ mod writer;
 use tokio::sync::watch;
 
 use accounts::{AdminKey, Scope};
-use accounts::{Identity, Operator, Role, Session, Ticket};
+use accounts::{Identity, Operator, Passkey, Role, Session, Ticket};
 
 pub use alerts::AlertStore;
 pub use backup::{Restored, backup, restore};
@@ -62,6 +64,7 @@ pub use fabric::FabricStore;
 pub use feeds::FeedStore;
 pub use history::{Author, AuthorKind, HistoryStore, Origin};
 pub use inventory::InventoryStore;
+pub use passkeys::PasskeyStore;
 pub use pending::Pending;
 pub use rollups::RollupStore;
 pub use setback::{Held, Setback, Setbacks};
@@ -71,7 +74,7 @@ pub use sqlite::{SqliteOptions, SqliteStore};
 /// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
 /// What the decision fabric keeps is in [`FabricStore`], what alert rules keep in [`AlertStore`], what nodes count together in
 /// [`CountStore`], what is kept of threat feeds in [`FeedStore`], what entities were before in [`HistoryStore`], what is counted of
-/// APIs in [`InventoryStore`], of events in [`RollupStore`], and what logins of operators need in [`SignInStore`]. Events themselves are in
+/// APIs in [`InventoryStore`], of events in [`RollupStore`], passkeys in [`PasskeyStore`], and what other logins of operators need in [`SignInStore`]. Events themselves are in
 /// an [`EventStore`] beside it.
 pub trait Store:
     AlertStore
@@ -82,6 +85,7 @@ pub trait Store:
     + InventoryStore
     + RollupStore
     + SignInStore
+    + PasskeyStore
     + Send
     + Sync
     + 'static
@@ -155,7 +159,7 @@ pub trait Store:
     /// All operators, by name.
     fn operators(&self) -> Pending<'_, Vec<Operator>>;
 
-    /// Removes an operator with their second factor, identities, login links and sessions; false when there is none of this name.
+    /// Removes an operator with their second factor, passkeys, identities, login links and sessions; false when there is none of this name.
     fn operator_remove(&self, name: &str) -> Pending<'_, bool>;
 
     /// Gives an operator another password hash at `now_millis` and ends their login links and sessions; false when there is none of
@@ -305,6 +309,23 @@ pub enum AccessChange {
         name: String,
         /// Who they are at the provider.
         identity: Identity,
+    },
+    /// Adds a passkey, and ends the operator's login links and other sessions; nothing if the credential is there already, or the operator has
+    /// [`PASSKEYS`](accounts::PASSKEYS).
+    PasskeyAdd {
+        /// The passkey.
+        passkey: Passkey,
+        /// The session that goes on.
+        keep_session: [u8; 32],
+    },
+    /// Removes a passkey of an operator, or all of them.
+    PasskeyRemove {
+        /// The operator's name.
+        name: String,
+        /// The credential; `None` for all.
+        credential: Option<Vec<u8>>,
+        /// Whether the operator's login links and sessions end.
+        end_sessions: bool,
     },
     /// Removes the identities of an operator, and ends their login links and sessions.
     IdentityUnlink {

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{sqlite_identities, sqlite_sign_in};
+use super::{sqlite_identities, sqlite_passkeys, sqlite_sign_in};
 use accounts::{Operator, Role, Session, SessionOrigin, Via};
 
 /// Adds an operator; false when the name is taken.
@@ -59,6 +59,7 @@ pub(super) fn remove(db: &Connection, name: &str) -> rusqlite::Result<bool> {
     end_sessions(db, name, None)?;
     sqlite_sign_in::remove_factor(db, name)?;
     sqlite_identities::unlink(db, name)?;
+    sqlite_passkeys::remove(db, name, None)?;
     Ok(db.execute("DELETE FROM operator WHERE name = ?1", [name])? > 0)
 }
 
@@ -69,7 +70,7 @@ pub(super) fn set_password(db: &Connection, name: &str, hash: &str, now_millis: 
     Ok(db.execute(update, params![name, hash, now_millis])? > 0)
 }
 
-/// Begins a session, if the operator is still there, still has the password that was checked, and has no second factor or a code of it
+/// Begins a session, if the operator is still there, still has the password that was checked, and has no second factor or it
 /// was checked. Ends the operator's oldest sessions where there are `limit` already.
 pub(super) fn begin(
     db: &Connection,
@@ -80,7 +81,8 @@ pub(super) fn begin(
 ) -> rusqlite::Result<bool> {
     let insert = "INSERT INTO console_session (token_sha256, operator, created_at, seen_at, address, agent, via)
                   SELECT ?1, name, ?3, ?4, ?7, ?8, ?9 FROM operator WHERE name = ?2 AND password_hash = ?5 AND (?6 OR NOT EXISTS (
-                      SELECT 1 FROM second_factor WHERE operator = ?2 AND confirmed_at IS NOT NULL))";
+                      SELECT 1 FROM second_factor WHERE operator = ?2 AND confirmed_at IS NOT NULL
+                      UNION ALL SELECT 1 FROM passkey WHERE operator = ?2))";
     let origin = &session.origin;
     let begun = db.execute(
         insert,
@@ -133,7 +135,8 @@ pub(super) fn sweep(db: &Connection, seen_until: u64, created_until: u64) -> rus
 /// The columns of [`operator`], of a table `o`.
 pub(super) const OPERATOR: &str = "o.name, o.email, o.password_hash, o.created_at, o.changed_at, o.role, EXISTS (
     SELECT 1 FROM second_factor AS f WHERE f.operator = o.name AND f.confirmed_at IS NOT NULL),
-    EXISTS (SELECT 1 FROM operator_identity AS i WHERE i.operator = o.name)";
+    EXISTS (SELECT 1 FROM operator_identity AS i WHERE i.operator = o.name),
+    (SELECT count(*) FROM passkey AS p WHERE p.operator = o.name)";
 
 /// The seven columns of [`read_session`], of a table `s`.
 pub(super) const SESSION: &str = "s.token_sha256, s.operator, s.created_at, s.seen_at, s.address, s.agent, s.via";
@@ -169,5 +172,6 @@ pub(super) fn operator(row: &Row<'_>, from: usize) -> rusqlite::Result<Operator>
         role: Role::from_store(&row.get::<_, String>(from + 5)?),
         second_factor: row.get(from + 6)?,
         has_identity: row.get(from + 7)?,
+        passkeys: row.get(from + 8)?,
     })
 }

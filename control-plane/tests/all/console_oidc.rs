@@ -130,7 +130,7 @@ async fn a_second_factor_is_asked_for_unless_the_provider_is_trusted_with_it() {
     for (trusted, status) in [(false, 403), (true, 200)] {
         let second_factor = if trusted { SecondFactorAt::Provider } else { SecondFactorAt::ControlPlane };
         let provider = double.provider(|settings| settings.second_factor = second_factor);
-        let rules = LoginRules { provider: Some(provider), requires_second_factor: true };
+        let rules = LoginRules { provider: Some(provider), requires_second_factor: true, ..LoginRules::default() };
         let console = ConsoleApi::with_rules(rules, Arc::clone(&double.clock)).await;
         double.person("1", "grace", &["root"]);
         let entered = enter(&double, &console).await;

@@ -11,7 +11,7 @@ use crate::entities_support::Answer;
 const OPERATORS: [(Role, &str); 3] = [(Role::Viewer, "victor"), (Role::Analyst, "anna"), (Role::Admin, "alice")];
 
 /// What changes something or might, and is open to viewers.
-const POSTS_OF_VIEWERS: [&str; 14] = [
+const POSTS_OF_VIEWERS: [&str; 18] = [
     "/learning/_report",
     "/query-guard/_operations",
     "/reputation/_geo",
@@ -20,6 +20,10 @@ const POSTS_OF_VIEWERS: [&str; 14] = [
     "/security/_ledger",
     "/security/_robots_txt",
     "/session/_logout",
+    "/session/_passkey_add",
+    "/session/_passkey_begin",
+    "/session/_passkey_confirm_begin",
+    "/session/_passkey_remove",
     "/session/_password",
     "/session/_revoke",
     "/session/_revoke_others",

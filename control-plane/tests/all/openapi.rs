@@ -112,8 +112,17 @@ async fn every_operation_says_what_it_is_for_and_what_it_answers() {
             assert!(answers.keys().any(|status| status.starts_with('2') || status == "409"), "{place}");
             let secured = !operation["security"].as_array().unwrap().is_empty();
             let open = ["/healthz", "/readyz", "/metrics", "/openapi", "/openapi.json"];
-            let logins = ["_login", "_redeem", "_login_code", "_methods", "_oidc_begin", "_oidc_finish"]
-                .map(|below| format!("{NAMESPACE}/session/{below}"));
+            let logins = [
+                "_login",
+                "_redeem",
+                "_login_code",
+                "_methods",
+                "_oidc_begin",
+                "_oidc_finish",
+                "_passkey_login_begin",
+                "_passkey_login",
+            ]
+            .map(|below| format!("{NAMESPACE}/session/{below}"));
             assert_eq!(!secured, open.contains(&path.as_str()) || logins.contains(path), "{place}");
             if secured {
                 assert!(answers.contains_key("401"), "{place}");

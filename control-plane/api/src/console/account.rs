@@ -161,7 +161,7 @@ fn schema() -> Value {
         "user_agent": {
             "type": "string", "maxLength": 256, "description": "As the client wrote it at the login, without control characters.",
         },
-        "via": { "enum": ["password", "link", "oidc"] },
+        "via": { "enum": ["password", "link", "oidc", "passkey"] },
     }))
 }
 

@@ -176,6 +176,8 @@ pub(super) fn role() -> Value {
 pub(super) fn first_step() -> Value {
     let ticket = object(json!({
         "done": { "const": false }, "second_factor": { "const": true },
+        "code": { "type": "boolean", "description": "A code of the app ends the login." },
+        "passkey": { "type": "boolean", "description": "A passkey ends the login." },
         "ticket": { "type": "string", "description": "For `session/_login_code`." },
         "expires_at": { "type": "string", "format": "date-time" },
     }));
@@ -187,7 +189,8 @@ pub(super) fn session(login: bool) -> Value {
     let operator = object(json!({
         "name": { "type": "string" }, "email": { "type": "string" }, "role": role(),
         "has_password": { "type": "boolean", "description": "False if the operator logs in by login links." },
-        "second_factor": { "type": "boolean", "description": "A login needs a code as well." },
+        "second_factor": { "type": "boolean", "description": "There is an authenticator app." },
+        "passkeys": { "type": "integer", "minimum": 0, "description": "How many there are." },
     }));
     let fields = json!({
         "operator": operator,

@@ -53,7 +53,7 @@ impl Console {
         caller: Caller<'_>,
         now: u64,
     ) -> Result<Option<Response>, ApiError> {
-        if !operator.second_factor {
+        if !operator.has_second_factor() {
             return self.begin(operator, (via, false), caller, now).await;
         }
         let secret = TicketSecret::random().map_err(no_randomness)?;
@@ -64,7 +64,8 @@ impl Console {
         }
         count("second_step");
         let answer = json!({
-            "done": false, "second_factor": true, "ticket": secret.reveal(), "expires_at": clock::rfc3339(until),
+            "done": false, "second_factor": true, "code": operator.second_factor,
+            "passkey": operator.passkeys > 0 && self.inner.login.site.is_some(), "ticket": secret.reveal(), "expires_at": clock::rfc3339(until),
         });
         Ok(Some(Json(answer).into_response()))
     }
@@ -238,6 +239,7 @@ impl Console {
             "operator": {
                 "name": operator.name, "email": operator.email, "role": operator.role,
                 "has_password": operator.password().is_some(), "second_factor": operator.second_factor,
+                "passkeys": operator.passkeys,
             },
             "second_factor_required": self.inner.login.lacks_second_factor(operator, session),
             "csrf_token": token.csrf(),

@@ -25,7 +25,7 @@ use events::AuditAction;
 /// The bytes of a login's body, at most.
 const MAX_BODY: usize = 16 * 1024;
 /// Wrong codes after which the second step ends and the login begins anew.
-const CODES_OF_A_TICKET: u32 = 5;
+pub(super) const CODES_OF_A_TICKET: u32 = 5;
 
 /// The body of a login.
 #[derive(Deserialize, JsonSchema)]
@@ -72,9 +72,9 @@ pub(super) fn guarded() -> Routes<Console> {
     Routes::new().on(describe::logout(), logout).on(describe::me(), me)
 }
 
-type Source = Option<Extension<ConnectInfo<SocketAddr>>>;
+pub(super) type Source = Option<Extension<ConnectInfo<SocketAddr>>>;
 
-fn caller<'a>(source: &Source, headers: &'a HeaderMap) -> Caller<'a> {
+pub(super) fn caller<'a>(source: &Source, headers: &'a HeaderMap) -> Caller<'a> {
     Caller { source: source.as_ref().map(|Extension(info)| info.0.ip()), headers }
 }
 
@@ -118,7 +118,7 @@ impl Console {
             return Err(self.refused(Some(&operator), source));
         };
         self.forgive(source, Some(&key));
-        if !operator.second_factor {
+        if !operator.has_second_factor() {
             self.logged_in(&operator, "", source);
         }
         Ok(answer)
@@ -137,7 +137,7 @@ impl Console {
             return Err(self.link_refused(source));
         };
         self.forgive(source, None);
-        if !operator.second_factor {
+        if !operator.has_second_factor() {
             self.logged_in(&operator, "by a login link", source);
         }
         Ok(answer)
@@ -180,6 +180,7 @@ impl Console {
             Via::Password => "with a second factor",
             Via::Link => "by a login link, with a second factor",
             Via::Oidc => "via: oidc, with a second factor",
+            Via::Passkey => "via: passkey",
         };
         self.logged_in(&operator, how, source);
         Ok(answer)
@@ -221,7 +222,7 @@ fn failed(message: &str) -> ApiError {
     ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
 }
 
-fn ticket_ended() -> ApiError {
+pub(super) fn ticket_ended() -> ApiError {
     let message = "the login took too long or had too many wrong codes; begin it anew";
     ApiError::new(StatusCode::UNAUTHORIZED, "ticket_ended", message)
 }

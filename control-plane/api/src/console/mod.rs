@@ -17,6 +17,7 @@ mod oidc;
 mod operations;
 mod operators;
 mod page;
+mod passkeys;
 mod reports;
 pub(crate) mod roles;
 mod rules;
@@ -46,10 +47,11 @@ pub fn router(console: &Console) -> Routes {
         .merge(second_factor::router())
         .merge(operators::router())
         .merge(identities::router())
+        .merge(passkeys::router())
         .merge(keys::router())
         .merge(operations::router())
         .merge(reports::router())
         .merge(challenges::router());
     let guarded = protect(guarded.with_state(console.clone()), console.clone());
-    login::open().merge(oidc::open()).with_state(console.clone()).merge(guarded)
+    login::open().merge(oidc::open()).merge(passkeys::open()).with_state(console.clone()).merge(guarded)
 }

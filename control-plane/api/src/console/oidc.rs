@@ -3,13 +3,12 @@
 //! The provider sends the browser to the login page of the console, which posts what it has got to `_oidc_finish`: so the cookie that binds
 //! a login to its browser can be `SameSite=Strict`, and a login ends with the same answers as one by password.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
+use axum::Json;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use oidc::{OidcError, OidcFault, Provider, Returned};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +19,7 @@ use super::body::{self, Body};
 use super::describe::{self, Common as _};
 use super::enter::{Caller, count, no_randomness, told};
 use super::guard::no_store;
+use super::login::{Source, caller};
 use super::session::{cookie_of, wants_secure};
 use super::state::Console;
 use crate::error::ApiError;
@@ -67,17 +67,12 @@ pub(super) fn open() -> Routes<Console> {
     routes.layered(|router| router.layer(DefaultBodyLimit::max(MAX_BODY)))
 }
 
-type Source = Option<Extension<ConnectInfo<SocketAddr>>>;
-
-fn caller<'a>(source: &Source, headers: &'a HeaderMap) -> Caller<'a> {
-    Caller { source: source.as_ref().map(|Extension(info)| info.0.ip()), headers }
-}
-
 async fn methods(State(console): State<Console>) -> Response {
     let provider = console.inner.login.provider.as_ref();
     let provider = provider
         .map(|provider| json!({ "name": provider.settings().display_name, "available": provider.problem().is_none() }));
-    no_store(Json(json!({ "password": true, "provider": provider })).into_response())
+    let passkeys = console.inner.login.site.as_ref().map(|site| json!({ "origin": site.origin() }));
+    no_store(Json(json!({ "password": true, "provider": provider, "passkeys": passkeys })).into_response())
 }
 
 async fn begin(State(console): State<Console>, source: Source, headers: HeaderMap) -> Response {
@@ -146,7 +141,7 @@ impl Console {
         // The login, and its beginning.
         self.forgive(caller.source, None);
         self.forgive(caller.source, None);
-        if !operator.second_factor || self.inner.login.trusts_provider() {
+        if !operator.has_second_factor() || self.inner.login.trusts_provider() {
             self.logged_in(&operator, "via: oidc", caller.source);
         }
         Ok(self.with_binding(response, "", 0, caller))
@@ -243,9 +238,13 @@ fn describe_methods() -> Operation {
         "name": { "type": "string", "description": "What it is called." },
         "available": { "type": "boolean", "description": "False if it did not answer when it was last asked." },
     }));
+    let passkeys = describe::object(json!({
+        "origin": { "type": "string", "description": "The pages that may use them." },
+    }));
     let answer = describe::object(json!({
         "password": { "const": true },
         "provider": { "anyOf": [provider, { "type": "null" }], "description": "The OpenID Connect provider." },
+        "passkeys": { "anyOf": [passkeys, { "type": "null" }] },
     }));
     describe::operation(
         Method::GET,

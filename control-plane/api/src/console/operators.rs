@@ -248,7 +248,7 @@ fn shown(operator: &Operator, activity: &Activity, who: &Who) -> Value {
         "name": operator.name, "email": operator.email, "role": operator.role,
         "created_at": clock::rfc3339(operator.created_at_millis),
         "password_set_at": password_set, "has_password": password_set.is_some(),
-        "second_factor": operator.second_factor, "provider": operator.has_identity,
+        "second_factor": operator.second_factor, "provider": operator.has_identity, "passkeys": operator.passkeys,
         "sessions": active.map_or(0, |(count, _)| *count),
         "seen_at": active.map(|(_, seen)| clock::rfc3339(*seen)),
         "you": operator.name == who.operator.name,
@@ -276,6 +276,7 @@ fn schema() -> Value {
         "name": { "type": "string" }, "email": { "type": "string" }, "role": describe::role(), "created_at": time(),
         "password_set_at": time_or_null(), "has_password": { "type": "boolean" }, "second_factor": { "type": "boolean" },
         "provider": { "type": "boolean", "description": "They are linked to a person at the login provider." },
+        "passkeys": { "type": "integer", "minimum": 0 },
         "sessions": { "type": "integer", "minimum": 0 }, "seen_at": time_or_null(),
         "you": { "type": "boolean", "description": "The operator who asks." },
     }))

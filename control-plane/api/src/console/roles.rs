@@ -39,6 +39,11 @@ static ROWS: &[Row] = &[
     viewer("POST", "/session/_second_factor_enrol"),
     viewer("POST", "/session/_second_factor_confirm"),
     viewer("POST", "/session/_second_factor_remove"),
+    viewer("GET", "/session/_passkeys"),
+    viewer("POST", "/session/_passkey_begin"),
+    viewer("POST", "/session/_passkey_add"),
+    viewer("POST", "/session/_passkey_confirm_begin"),
+    viewer("POST", "/session/_passkey_remove"),
     // What is read.
     viewer("GET", "/events/"),
     viewer("GET", "/security/_status"),

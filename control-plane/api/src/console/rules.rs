@@ -2,7 +2,7 @@
 
 use oidc::{Provider, SecondFactorAt};
 
-use accounts::{Operator, Session, Via};
+use accounts::{Operator, RelyingParty, Session, Via};
 
 /// How operators log in.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +11,8 @@ pub struct LoginRules {
     pub requires_second_factor: bool,
     /// The OpenID Connect provider, if there is one.
     pub provider: Option<Provider>,
+    /// The site that passkeys are for; `None` where it has no host name.
+    pub site: Option<RelyingParty>,
 }
 
 impl LoginRules {
@@ -22,6 +24,6 @@ impl LoginRules {
     /// Whether an operator with this session has to add a second factor before anything else.
     pub(super) fn lacks_second_factor(&self, operator: &Operator, session: &Session) -> bool {
         let shown = session.origin.via == Via::Oidc && self.trusts_provider();
-        self.requires_second_factor && !operator.second_factor && !shown
+        self.requires_second_factor && !operator.has_second_factor() && !shown
     }
 }

@@ -136,7 +136,7 @@ async fn remove(
     if !who.operator.second_factor {
         return Err(not_enrolled());
     }
-    if console.inner.login.requires_second_factor {
+    if console.inner.login.requires_second_factor && who.operator.passkeys == 0 {
         let message = "the control plane requires a second factor; an admin can reset it";
         return Err(ApiError::new(StatusCode::CONFLICT, "required", message));
     }

@@ -26,6 +26,7 @@ async fn a_store_moves_to_a_server_and_back() {
         role: accounts::Role::Admin,
         second_factor: false,
         has_identity: false,
+        passkeys: 0,
         password_hash: "h".into(),
         created_at_millis: 1,
         changed_at_millis: 1,

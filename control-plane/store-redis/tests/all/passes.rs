@@ -84,6 +84,7 @@ passes! {
     a_code_is_used_once(again),
     a_ceremony_ends_once(again),
     an_identity_is_that_of_one_operator(again),
+    a_passkey_is_one_operators_and_counts_up(again),
     an_admin_stays_and_a_key_is_replaced(again),
     a_change_of_access_is_kept_with_its_event(again),
     each_sees_what_the_other_has_written(other),

@@ -15,6 +15,7 @@ pub(super) fn operator(name: &str, hash: &str) -> Operator {
         changed_at_millis: 5,
         second_factor: false,
         has_identity: false,
+        passkeys: 0,
     }
 }
 

@@ -1,8 +1,8 @@
-//! Ceremonies of logins, and identities at providers.
+//! Ceremonies of logins, identities at providers, and passkeys.
 
 use std::sync::Arc;
 
-use accounts::{Ceremony, CeremonyKind, Identity};
+use accounts::{Ceremony, CeremonyKind, Identity, Passkey};
 use store::{AccessChange, Store};
 
 use super::access::{operator, session};
@@ -74,4 +74,62 @@ pub(crate) async fn an_identity_is_that_of_one_operator(
     assert!(!store.operator("ada").await.unwrap().unwrap().has_identity);
     assert!(store.operator_remove("bob").await.unwrap());
     assert_eq!(of(&store, "i", "2").await, None, "an operator of the same name later is not them");
+}
+
+pub(crate) async fn a_passkey_is_one_operators_and_counts_up(
+    store: Arc<dyn Store>,
+    reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+) {
+    let passkey = |id: u8, operator: &str| Passkey {
+        credential: vec![id; 16],
+        operator: operator.into(),
+        name: format!("key {id}"),
+        public_key: vec![1, 2, id],
+        sign_count: 5,
+        created_at_millis: 100 + u64::from(id),
+        used_at_millis: None,
+    };
+    let add = |passkey| AccessChange::PasskeyAdd { passkey, keep_session: [1; 32] };
+    let remove = |credential: Option<u8>, end_sessions| AccessChange::PasskeyRemove {
+        name: "ada".into(),
+        credential: credential.map(|id| vec![id; 16]),
+        end_sessions,
+    };
+    let change = async |store: &Arc<dyn Store>, change| store.access_change(change, "e".into()).await.unwrap();
+    assert!(!change(&store, add(passkey(1, "ada"))).await, "no such operator");
+    for name in ["ada", "bob"] {
+        assert!(store.operator_add(operator(name, "h1")).await.unwrap());
+    }
+    for token in [1, 2] {
+        assert!(store.session_begin(session(token, "ada", 10), "h1", false, 9).await.unwrap());
+    }
+    assert!(change(&store, add(passkey(2, "ada"))).await && change(&store, add(passkey(1, "ada"))).await);
+    assert!(!change(&store, add(passkey(1, "bob"))).await, "the credential is there");
+    let store = reopened(store).await;
+    assert_eq!(store.passkeys("ada").await.unwrap(), [passkey(1, "ada"), passkey(2, "ada")]);
+    assert_eq!(store.sessions(None).await.unwrap(), [session(1, "ada", 10)], "the others have ended");
+    assert_eq!(store.session_begin(session(3, "ada", 12), "h1", false, 9).await, Ok(false), "it is needed");
+    assert_eq!(store.session_begin(session(3, "ada", 12), "h1", true, 9).await, Ok(true));
+    let (found, owner) = store.passkey(&[1; 16]).await.unwrap().unwrap();
+    assert_eq!((found, owner.name.as_str(), owner.passkeys), (passkey(1, "ada"), "ada", 2));
+    assert!(owner.has_second_factor() && !owner.second_factor);
+    assert_eq!(store.passkey(&[9; 16]).await, Ok(None));
+    let used = async |count, now| store.passkey_use(&[1; 16], count, now).await.unwrap();
+    assert!(!used(5, 200).await && !used(0, 200).await, "it does not go up");
+    let (one, two) = tokio::join!(used(6, 201), used(6, 201));
+    assert!(one != two, "of two at once one");
+    let found = store.passkey(&[1; 16]).await.unwrap().unwrap().0;
+    assert_eq!((found.sign_count, found.used_at_millis), (6, Some(201)));
+    assert!(!store.passkey_use(&[9; 16], 1, 1).await.unwrap());
+    for id in 3..=10 {
+        assert!(change(&store, add(passkey(id, "ada"))).await, "{id}");
+    }
+    assert!(!change(&store, add(passkey(11, "ada"))).await, "ten are the most");
+    assert!(change(&store, remove(Some(1), false)).await && !change(&store, remove(Some(1), false)).await);
+    assert_eq!(store.sessions(Some("ada")).await.unwrap().len(), 1, "it goes on");
+    assert!(change(&store, remove(None, true)).await && !change(&store, remove(None, true)).await);
+    assert_eq!((store.sessions(Some("ada")).await, store.passkeys("ada").await), (Ok(vec![]), Ok(vec![])));
+    assert!(change(&store, add(passkey(1, "bob"))).await);
+    assert!(store.operator_remove("bob").await.unwrap());
+    assert_eq!(store.passkey(&[1; 16]).await, Ok(None));
 }

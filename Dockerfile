@@ -1,4 +1,4 @@
-# The control plane with the filters and the core rule set in one image.
+# The control plane with the filters, the core rule set and the program that replays recorded traffic in one image.
 #
 #   docker build -t palisade .
 #   docker run --read-only -v palisade-data:/var/lib/palisade -p 127.0.0.1:8900:8900 -p 127.0.0.1:18000:18000 palisade
@@ -18,8 +18,8 @@ COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     make filters crs \
-    && cargo build --release --locked -p palisade \
-    && install -D -m 0755 target/release/palisade /out/usr/bin/palisade \
+    && cargo build --release --locked -p palisade -p harness --bin palisade --bin palisade-replay \
+    && install -D -m 0755 -t /out/usr/bin target/release/palisade target/release/palisade-replay \
     && install -D -m 0644 -t /out/usr/share/palisade/filters target/filters/preset.wasm target/filters/waf.wasm \
        target/filters/api-contract.wasm target/filters/bot-guard.wasm target/filters/error-leakage.wasm target/filters/fail2ban.wasm target/filters/honeypot.wasm \
        target/filters/ip-reputation.wasm target/filters/login-guard.wasm target/filters/object-guard.wasm target/filters/sensitive-data.wasm target/filters/threat-gate.wasm target/filters/threat-response.wasm \

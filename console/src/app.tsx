@@ -38,6 +38,7 @@ const NAV: Entry[] = [
   { path: "/rules", label: "nav.rules", group: "nav.group.decide", load: () => import("./pages/rules") },
   { path: "/tuning", label: "nav.tuning", group: "nav.group.decide", load: () => import("./pages/tuning") },
   { path: "/learning", label: "nav.learning", group: "nav.group.decide", load: () => import("./pages/learning") },
+  { path: "/replay", label: "nav.replay", group: "nav.group.decide", load: () => import("./pages/replay") },
   { path: "/lookup", label: "nav.lookup", group: "nav.group.look", load: () => import("./pages/lookup") },
   { path: "/sources", label: "nav.sources", group: "nav.group.look", load: () => import("./pages/sources") },
   { path: "/geography", label: "nav.geography", group: "nav.group.look", load: () => import("./pages/geography") },

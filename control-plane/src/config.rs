@@ -2,6 +2,7 @@
 
 mod events;
 mod login;
+mod replay;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use ipnet::IpNet;
 
 pub use self::events::{Compression, EventsConfig, Format, Sasl};
 pub use self::login::LoginConfig;
+pub use self::replay::ReplayConfig;
 use listen::ListenOptions;
 use telemetry::LogFormat;
 
@@ -80,6 +82,10 @@ pub struct ServeConfig {
     /// Where events go.
     #[command(flatten)]
     pub events: EventsConfig,
+
+    /// Replays of recorded traffic in the console.
+    #[command(flatten)]
+    pub replay: ReplayConfig,
 
     /// Private networks that addresses in entities (channels of alerts, vendors of challenges, ...) may use: CIDRs or
     /// addresses, separated by commas or given several times.

@@ -88,6 +88,34 @@ export async function call<T>(method: string, path: string, options: Options = {
   throw new ApiError(response.status, String(told["error"] ?? ""), message, fields, Number(response.headers.get("retry-after") ?? 0), value, response.headers.get("x-request-id") ?? "");
 }
 
+/** Sends a file as it is. `onProgress` gets the share that is sent, 0 to 1; aborting `signal` ends it. */
+export function sendFile<T>(path: string, file: Blob, onProgress: (share: number) => void, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    // fetch does not tell how much is sent.
+    const request = new XMLHttpRequest();
+    request.open("POST", NS + path);
+    request.setRequestHeader("accept", "application/json");
+    request.setRequestHeader("content-type", "application/octet-stream");
+    if (csrf) request.setRequestHeader("x-csrf-token", csrf);
+    request.upload.onprogress = (event) => event.lengthComputable && onProgress(event.total ? event.loaded / event.total : 1);
+    request.onerror = () => reject(new ApiError(0, "unreachable", ""));
+    request.onabort = () => reject(new DOMException("aborted", "AbortError"));
+    request.onload = () => {
+      let value: Record<string, unknown> = {};
+      try {
+        value = JSON.parse(request.responseText) as Record<string, unknown>;
+      } catch {
+        // What is no JSON says nothing more than its status.
+      }
+      if (request.status >= 200 && request.status < 300) return resolve(value as T);
+      if (request.status === 401) ended();
+      reject(new ApiError(request.status, String(value["error"] ?? ""), String(value["error_description"] ?? request.statusText)));
+    };
+    signal.addEventListener("abort", () => request.abort());
+    request.send(file);
+  });
+}
+
 /** The body of a GET. */
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await call<T>("GET", path, signal ? { signal } : {})).body;

@@ -16,6 +16,7 @@ import { Chain } from "./chain";
 import { Enforce, isInDryRun, policySubject } from "./enforce";
 import { History } from "./history";
 import { EntityState } from "./policies";
+import { ReplayLink } from "./replay-link";
 
 /** The page of an entity; `id` is null for a new one. */
 export function EntityPage({ collection, id }: { collection: string; id: string | null }) {
@@ -89,6 +90,7 @@ function Editor({ collection, schema, tagged, start, reload }: { collection: str
     <>
       <div class="actions sticky" role="group" aria-label={t("entity.actions")}>
         <button type="button" class="primary" disabled={!changed || !!wrong || checked === "bad"} onClick={() => review(true)}>{t("entity.review")}</button>
+        {changed && !wrong && <ReplayLink collection={collection} document={value} />}
         {changed && !isNew && <button type="button" onClick={() => change(start)}>{t("entity.discard")}</button>}
         {!isNew && collection !== "global-config" && <button type="button" disabled={!may} onClick={() => void drop()}>{t("action.delete")}</button>}
         {!isNew && <EntityState of={value} />}

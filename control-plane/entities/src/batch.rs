@@ -35,6 +35,44 @@ impl EntityService {
     }
 }
 
+/// The entities as they are, and as they would be after changes that could be made.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// As they are.
+    pub before: Arc<EntitySet>,
+    /// As they would be.
+    pub after: EntitySet,
+    /// What is allowed and probably not meant; those about one change come first, with its index.
+    pub warnings: Vec<Warning>,
+}
+
+impl EntityService {
+    /// Judges changes as [`EntityService::write_all`] does with [`BatchOptions::atomic`], and writes nothing.
+    ///
+    /// # Errors
+    /// What is wrong, for each change; [`WriteError::NotApplied`] for those that are right.
+    pub async fn propose(&self, mut entries: Vec<BatchEntry>) -> Result<Proposal, Vec<WriteError>> {
+        for entry in &mut entries {
+            if let BatchWrite::Create(document) = &mut entry.write {
+                entry.kind.give_id(document);
+            }
+        }
+        let count = entries.len();
+        let entries = entries.into_iter().map(|entry| (entry, self.signature.clone())).collect();
+        let judged = self.detached(move |shared| async move {
+            let before = shared.current.borrow().clone();
+            let options = BatchOptions { atomic: true, dry_run: true };
+            let mut batch = Batch::new(&shared, Arc::clone(&before), entries, options);
+            let after = batch.together().await;
+            let Batch { results, mut warnings, .. } = batch;
+            warnings.sort_by_key(|(about, _)| about.is_none());
+            let refused = || results.into_iter().map(|result| result.err().unwrap_or(WriteError::NotApplied)).collect();
+            Ok(after.map(|after| Proposal { before, after, warnings }).ok_or_else(refused))
+        });
+        judged.await.unwrap_or_else(|error| Err(vec![error; count]))
+    }
+}
+
 /// A change, and in whose name it is made.
 pub(super) type Signed = (BatchEntry, Signature);
 

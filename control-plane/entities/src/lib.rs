@@ -37,6 +37,7 @@ mod writes;
 pub use admission::{Admission, Change, EntityRef, Refusal, Warning};
 pub use alerts::{AlertChannel, AlertRule, AlertTrigger, ChannelKind, EventCategory};
 pub use api_key::ApiKey;
+pub use batch::Proposal;
 pub use change::{
     BatchEntry, BatchOptions, BatchOutcome, BatchWrite, Precondition, Replacement, WriteError, Written, exactly,
 };

@@ -94,6 +94,10 @@ pub enum AuditAction {
     LedgerForget,
     /// A test message was sent to the channel of an alert rule, or could not be.
     AlertTest,
+    /// A recording of traffic was added.
+    RecordingAdd,
+    /// A recording of traffic was deleted.
+    RecordingDelete,
     /// What an endpoint of a plugin does, by the plugin's own word.
     Operation(&'static str),
 }
@@ -165,6 +169,8 @@ impl AuditAction {
             Self::IncidentOpen => "incident-open",
             Self::LedgerForget => "ledger-forget",
             Self::AlertTest => "alert-test",
+            Self::RecordingAdd => "recording-add",
+            Self::RecordingDelete => "recording-delete",
             Self::Operation(word) => word,
         }
     }

@@ -37,6 +37,8 @@ const AUDITED: [AuditAction; 30] = [
     AuditAction::IncidentOpen,
     AuditAction::LedgerForget,
     AuditAction::AlertTest,
+    AuditAction::RecordingAdd,
+    AuditAction::RecordingDelete,
     AuditAction::Operation("tuning-apply"),
 ];
 

@@ -17,7 +17,7 @@ use crate::{gather, health, stored};
 use accounts::{AdminKey, Scope};
 use alerts::Alerts;
 use api::access::{Access, guard};
-use api::console::{self, Console, StoredEvents};
+use api::console::{self, Console, Replaying, StoredEvents};
 use api::rest::log_level::Logging;
 use api::rest::report::Reports;
 use api::rest::{self, AppState, RestConfig};
@@ -33,6 +33,7 @@ use kit::{ChallengeRoot, Runtimes};
 use link::{self, LinkHub, NodePort};
 use listen::{self, Door, Limits, Opened};
 use outbound::Outbound;
+use replays::Replays;
 use store::{SqliteOptions, SqliteStore, Store, StoreError};
 use telemetry::{LogControl, Metrics, Readiness, init_logs};
 use threat_gate::TRAFFIC;
@@ -131,7 +132,10 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let alerts = start_alerts(&parts, &events);
     let watched = stored::start(&stored, Arc::clone(&store), &events, parts.stopping.clone());
     tokio::spawn(stored::count_requests(gateway_side.link.reports().receive(TRAFFIC), events.clone()));
-    let more = (fabric, alerts.clone(), watched);
+    let replays = Replays::open(config.replay.settings(&config.data));
+    let of_events = stored.as_ref().map(|(stored, _)| Arc::clone(stored));
+    let replaying = Replaying::new(replays.clone(), Arc::clone(&gateway_side.compiler), of_events);
+    let more = (fabric, alerts.clone(), watched, replaying);
     // Not before the ledger and the alerts listen: gateways that were waiting for this start report at once.
     let gateways = serve_gateways(xds, &listening, &gateway_side, parts.stopping.clone());
     let admin_side = tokio::spawn(listen::admin::serve(
@@ -165,6 +169,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     // An error means that the sender is gone, which is a reason to stop as well.
     let _ = stopping.wait_for(|stop| *stop).await;
     tracing::info!("stopping: no new connections, requests in progress have {} s", DRAIN.as_secs());
+    replays.close();
     let drained = tokio::time::timeout(DRAIN, async {
         let _ = admin_side.await;
         let _ = gateways.await;
@@ -205,6 +210,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
 struct GatewaySide {
     reports: Reports,
     link: LinkHub,
+    compiler: Arc<Compiler>,
 }
 
 /// Starts what gateways talk to, but for the port: see [`serve_gateways`].
@@ -228,7 +234,7 @@ fn start_gateway_side(
     parts.entities.add_admission(Arc::clone(&compiler) as Arc<dyn Admission>);
     let first = parts.readiness.register("first snapshot");
     let (entities, told) = (parts.entities.clone(), events.clone());
-    let publishing = publish::run(entities, compiler, hub.clone(), told, first, parts.stopping.clone());
+    let publishing = publish::run(entities, Arc::clone(&compiler), hub.clone(), told, first, parts.stopping.clone());
     let (publishing, told) = (tokio::spawn(publishing), events.clone());
     tokio::spawn(async move {
         if let Err(error) = publishing.await {
@@ -237,7 +243,7 @@ fn start_gateway_side(
     });
 
     gather::start(parts, &link, events.clone());
-    GatewaySide { reports: Reports { events, nodes: hub }, link }
+    GatewaySide { reports: Reports { events, nodes: hub }, link, compiler }
 }
 
 /// Serves xDS and the node link on `--xds-listen` from here on. The task ends when `stopping` becomes true.
@@ -280,7 +286,7 @@ fn rest_router(
     logs: LogControl,
     reports: Reports,
     console: &Console,
-    (fabric, alerts, stored): (Fabric, Alerts, StoredEvents),
+    (fabric, alerts, stored, replaying): (Fabric, Alerts, StoredEvents, Replaying),
 ) -> axum::Router {
     let hub = reports.nodes.clone();
     let state = AppState {
@@ -306,6 +312,7 @@ fn rest_router(
         .merge(console::router(console))
         .merge(console::entities_router(console, &state))
         .merge(console::events_router(console, stored))
+        .merge(console::replay_router(console, replaying))
         .merge(console::security_router(console, fabric, hub, alerts));
     rest::router_with(state, further)
 }

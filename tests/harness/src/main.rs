@@ -12,6 +12,8 @@ use differential::command::Differential;
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    supervised: cli::Supervised,
 }
 
 #[derive(Subcommand)]
@@ -31,7 +33,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let Arguments { command, supervised } = Arguments::parse();
+    if let Err(error) = supervised.begin() {
+        eprintln!("palisade-replay: {error}");
+        return ExitCode::from(2);
+    }
+    let outcome = match command {
         Command::Run(arguments) => cli::run(&arguments),
         Command::Diff(arguments) => cli::diff(&arguments),
         Command::Record(arguments) => cli::record(&arguments),

@@ -17,6 +17,9 @@ pub struct Row {
     pub path: String,
     /// Who asked: the identity that the filters go by, or the address of the connection.
     pub caller: String,
+    /// The name of its route; empty outside of all routes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub route: String,
     /// What the filters did.
     pub effect: Effect,
     /// The status that the client gets.
@@ -35,6 +38,9 @@ pub struct Row {
     /// The rules that matched and are logged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
+    /// The plugin that decided or had something to say; empty where none had.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub plugin: String,
     /// Why, in the filters' words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,

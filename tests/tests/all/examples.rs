@@ -406,6 +406,9 @@ fn hadolint_finds_nothing_in_the_dockerfiles() {
     let minor = minor.expect("Cargo.toml names a rust-version");
     let image = format!("ARG RUST_VERSION={}", minor.trim_matches('"'));
     assert!(read("Dockerfile").lines().any(|line| line == image), "the Dockerfile has no line `{image}`");
+    // The control plane looks for it beside itself.
+    let beside = "install -D -m 0755 -t /out/usr/bin target/release/palisade target/release/palisade-replay ";
+    assert!(read("Dockerfile").contains(beside), "the Dockerfile does not install palisade-replay beside palisade");
     // What is built is there: the list of what is not left out names files that exist.
     for kept in read(".dockerignore").lines().filter_map(|line| line.strip_prefix('!')) {
         assert!(parts::root().join(kept).exists(), ".dockerignore keeps {kept}, which is missing");

@@ -64,6 +64,9 @@ static ROWS: &[Row] = &[
     viewer("POST", "/reputation/_geo"),
     viewer("GET", "/tuning/_matches"),
     viewer("POST", "/learning/_report"),
+    viewer("GET", "/replay/_recordings"),
+    viewer("GET", "/replay/_jobs"),
+    viewer("GET", "/replay/_job"),
     // Decisions on callers and incidents.
     analyst("POST", "/security/_ban"),
     analyst("POST", "/security/_extend"),
@@ -83,6 +86,11 @@ static ROWS: &[Row] = &[
     analyst("POST", "/learning/_start"),
     analyst("POST", "/learning/_stop"),
     analyst("POST", "/learning/_discard"),
+    analyst("POST", "/replay/_upload"),
+    analyst("POST", "/replay/_record_events"),
+    part("POST", "/replay/_delete", Role::Analyst, "What other operators have added needs the role `admin`."),
+    analyst("POST", "/replay/_start"),
+    part("POST", "/replay/_cancel", Role::Analyst, "What other operators have started needs the role `admin`."),
 ];
 
 const fn viewer(method: &'static str, path: &'static str) -> Row {

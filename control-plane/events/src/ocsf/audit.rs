@@ -96,7 +96,7 @@ fn message(fields: &Fields, action: &str) -> String {
 /// Endpoints of plugins have words of their own: those are other activities.
 fn activity(action: &str) -> Named<'_> {
     match action {
-        "create" | "key-create" | "operator-add" | "allowlist" => (1, "Create"),
+        "create" | "key-create" | "operator-add" | "allowlist" | "recording-add" => (1, "Create"),
         "update"
         | "revert"
         | "key-expire"
@@ -106,7 +106,9 @@ fn activity(action: &str) -> Named<'_> {
         | "incident-acknowledged"
         | "incident-resolved"
         | "incident-open" => (3, "Update"),
-        "delete" | "key-revoke" | "operator-remove" | "allowlist-remove" | "ledger-forget" => (4, "Delete"),
+        "delete" | "key-revoke" | "operator-remove" | "allowlist-remove" | "ledger-forget" | "recording-delete" => {
+            (4, "Delete")
+        }
         "ban" | "ban-refused" => (12, "Suspend"),
         "unban" | "unban-all" => (13, "Resume"),
         other => (OTHER, other),

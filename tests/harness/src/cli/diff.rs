@@ -38,7 +38,7 @@ pub(crate) fn diff(arguments: &Compare) -> Result<bool, String> {
         return Err("a comparison is written as table, json or html".to_owned());
     }
     let options = Options { score: arguments.score, listed: arguments.listed };
-    let (a, b) = (arguments.document(&arguments.a)?, arguments.document(&arguments.b)?);
+    let (a, b) = (arguments.document(&arguments.a, 1)?, arguments.document(&arguments.b, 2)?);
     let compared = report::diff::diff(a, b, &options).map_err(|error| error.to_string())?;
     arguments.write(&compared).map_err(|error| match arguments.output.path() {
         Some(path) => format!("{}: {error}", path.display()),
@@ -49,7 +49,7 @@ pub(crate) fn diff(arguments: &Compare) -> Result<bool, String> {
 
 impl Compare {
     /// The document that was named, or that comes of a replay with what was named.
-    fn document(&self, path: &Path) -> Result<Reader<BufReader<std::fs::File>>, String> {
+    fn document(&self, path: &Path, part: u8) -> Result<Reader<BufReader<std::fs::File>>, String> {
         if self.traffic.paths().is_empty() {
             return match is_document(path) {
                 Ok(true) => Reader::open(path).map_err(|error| error.to_string()),
@@ -66,7 +66,7 @@ impl Compare {
         let mut file = tempfile::tempfile().map_err(failed)?;
         let sink = Json::new(file.try_clone().map_err(failed)?, &about).map_err(failed)?;
         eprintln!("replaying with {}", path.display());
-        replay(setup, &self.traffic, Box::new(sink), &about, FailOn::default())?;
+        replay(setup, &self.traffic, Box::new(sink), &about, FailOn::default(), (part, 2))?;
         file.rewind().map_err(failed)?;
         Reader::new(path.display().to_string(), BufReader::new(file)).map_err(|error| error.to_string())
     }

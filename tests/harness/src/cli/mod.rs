@@ -10,6 +10,7 @@ mod output;
 mod progress;
 mod record;
 mod run;
+mod supervised;
 mod traffic;
 
 pub(crate) use benign::{Benign, benign};
@@ -17,3 +18,4 @@ pub(crate) use diff::{Compare, diff};
 pub(crate) use ftw::{Ftw, ftw};
 pub(crate) use record::{Record, record};
 pub(crate) use run::{Run, run};
+pub(crate) use supervised::Supervised;

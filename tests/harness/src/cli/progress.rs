@@ -4,7 +4,12 @@ use std::io::IsTerminal as _;
 use std::time::Instant;
 
 use recording::Meter;
+use serde_json::json;
 
+use super::supervised;
+
+/// How often a line is written for another program, in tenths of a second.
+const LINE_EVERY: u128 = 3;
 /// The characters of a bar.
 const BAR: usize = 24;
 
@@ -17,12 +22,17 @@ pub(super) struct Progress {
     /// The tenth of a second that was shown last.
     shown: u128,
     meter: Meter,
+    /// Which of how many runs over the recording.
+    part: (u8, u8),
 }
 
 impl Progress {
     /// Starts the clock of something with a name, whose recording is read.
-    pub(super) fn start(name: &'static str, meter: Meter) -> Self {
-        Self { name, began: Instant::now(), terminal: std::io::stderr().is_terminal(), done: 0, shown: 0, meter }
+    pub(super) fn start(name: &'static str, meter: Meter, part: (u8, u8)) -> Self {
+        let terminal = std::io::stderr().is_terminal() && !supervised::tells_progress();
+        let progress = Self { name, began: Instant::now(), terminal, done: 0, shown: 0, meter, part };
+        progress.line();
+        progress
     }
 
     /// One more is done.
@@ -33,7 +43,19 @@ impl Progress {
             self.shown = tenths;
             let rate = self.done as f64 / self.began.elapsed().as_secs_f64();
             eprint!("\r\x1b[K{} {}: {} requests, {rate:.0} per second", self.bar(), self.name, self.done);
+        } else if tenths >= self.shown + LINE_EVERY {
+            self.shown = tenths;
+            self.line();
         }
+    }
+
+    /// For a program that runs this one.
+    fn line(&self) {
+        let (part, parts) = self.part;
+        let read = self.meter.progress();
+        supervised::tell(&json!({
+            "part": part, "parts": parts, "requests": self.done, "bytes_read": read.bytes_read, "bytes": read.bytes_total,
+        }));
     }
 
     /// How much of the recording is read, as a bar.
@@ -51,6 +73,7 @@ impl Progress {
 
     /// All are done: the line goes away.
     pub(super) fn end(&self) {
+        self.line();
         if self.terminal {
             eprint!("\r\x1b[K");
         }

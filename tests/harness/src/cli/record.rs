@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 use harness::record::{Message, Recorder, listen};
 use recording::mask::{Mask, Secrets};
 use recording::{BadEntry, Entry, Format, Options, Recording};
+use serde_json::json;
+
+use super::supervised;
 
 /// How often a recording that goes on is written to its file.
 const FLUSH: Duration = Duration::from_secs(1);
@@ -66,11 +69,16 @@ pub(crate) fn record(arguments: &Record) -> Result<bool, String> {
         recorder: Recorder::create(&arguments.to, arguments.force, mask)?,
         shown: Instant::now(),
         terminal: std::io::stderr().is_terminal(),
+        times: Times::default(),
     };
     let failed = |error: std::io::Error| format!("{}: {error}", arguments.to.display());
     run.all().map_err(failed)?;
     let counts = run.recorder.finish().map_err(failed)?;
     let masked = if arguments.keep_secrets { "secrets are in it" } else { "secrets are masked" };
+    let Times { first, last, unrouted } = run.times;
+    supervised::tell(&json!({
+        "recorded": counts.recorded, "bad": counts.bad, "first": first, "last": last, "unrouted": unrouted,
+    }));
     eprintln!("{}: {} requests, {masked}; {} could not be read", arguments.to.display(), counts.recorded, counts.bad);
     Ok(counts.recorded > 0 && counts.bad == 0)
 }
@@ -85,6 +93,28 @@ struct Run {
     recorder: Recorder,
     shown: Instant,
     terminal: bool,
+    times: Times,
+}
+
+/// What the entries say of when and where they came.
+#[derive(Debug, Clone, Copy, Default)]
+struct Times {
+    /// The first time of all, in milliseconds since the Unix epoch.
+    first: Option<u64>,
+    /// The last one.
+    last: Option<u64>,
+    /// Entries without a route.
+    unrouted: u64,
+}
+
+impl Times {
+    fn note(&mut self, entry: &Entry) {
+        if let Some(at) = entry.at_millis {
+            self.first = Some(self.first.map_or(at, |first| first.min(at)));
+            self.last = Some(self.last.map_or(at, |last| last.max(at)));
+        }
+        self.unrouted += u64::from(entry.exchange.request.route.is_empty());
+    }
 }
 
 impl Record {
@@ -138,6 +168,9 @@ impl Run {
     fn all(&mut self) -> std::io::Result<()> {
         if let Source::Files(recording) = &mut self.source {
             for entry in recording.by_ref() {
+                if let Ok(entry) = &entry {
+                    self.times.note(entry);
+                }
                 take(&mut self.recorder, &mut self.shown, self.terminal, entry)?;
             }
         }

@@ -66,10 +66,11 @@ pub(crate) fn run(arguments: &Run) -> Result<bool, String> {
     let fail_on =
         FailOn { blocked: arguments.fail_on == Some(What::Blocked), changed: arguments.fail_on == Some(What::Changed) };
     let sink = output.sink(&about, fail_on)?;
-    let (summary, failed) = replay(setup, traffic, sink, &about, fail_on).map_err(|why| match output.path() {
-        Some(path) => format!("{}: {why}", path.display()),
-        None => why,
-    })?;
+    let (summary, failed) =
+        replay(setup, traffic, sink, &about, fail_on, (1, 1)).map_err(|why| match output.path() {
+            Some(path) => format!("{}: {why}", path.display()),
+            None => why,
+        })?;
     if output.format() == Format::Table {
         tell(&summary);
     }
@@ -96,16 +97,18 @@ pub(super) fn about(setup: &Setup<'_>, source: &Path, traffic: &Traffic) -> Abou
     about
 }
 
-/// Runs traffic into a sink; tells how many requests failed by what the pipeline does not let through.
+/// Runs traffic into a sink; tells how many requests failed by what the pipeline does not let through. `part` says which of how many runs
+/// over the traffic this is.
 pub(super) fn replay(
     setup: Setup<'_>,
     traffic: &Traffic,
     mut sink: Box<dyn Sink + '_>,
     about: &About,
     fail_on: FailOn,
+    part: (u8, u8),
 ) -> Result<(Summary, u64), String> {
     let recording = traffic.open()?;
-    let mut progress = Progress::start(setup.engine(), recording.meter());
+    let mut progress = Progress::start(setup.engine(), recording.meter(), part);
     let mut entries = harness::replay::ordered(vec![Box::new(recording)]);
     let mut totals = Totals::new();
     let mut failed = 0;

@@ -13,6 +13,8 @@ use proxy_host::traffic::{Outcome, Request};
 const MAX_PATH: usize = 2048;
 /// The most bytes of any other text from outside.
 const MAX_TEXT: usize = 512;
+/// The plugin whose trail events have no module.
+const WAF: &str = "waf";
 /// What the suite's filters say when they answer.
 const OWN_REPLY: &str = "palisade";
 
@@ -41,6 +43,7 @@ impl Naming {
             host: text(":authority", MAX_TEXT),
             path: text(":path", MAX_PATH),
             caller: printable(self.caller(request).as_bytes(), MAX_TEXT),
+            route: printable(request.route.as_bytes(), MAX_TEXT),
             recorded_status: entry.status,
             action: "none".to_owned(),
             notes: entry.notes.iter().map(|note| printable(note.as_bytes(), MAX_TEXT)).collect(),
@@ -80,10 +83,14 @@ impl Opened {
             row.action = line(&event["decision"]["action"]);
             row.score = event["decision"]["score"].as_f64().unwrap_or(0.0);
             row.reason = line(&event["decision"]["reason"]);
+            row.plugin = line(&event["event"]["module"]);
             row.signals = list(&event["threat"]["signals"]).map(signal).collect();
             row.held_millis = row.held_millis.max(held(event, outcome));
         }
         for event in of("SvcWafTrailEvent") {
+            if row.plugin.is_empty() {
+                row.plugin = WAF.to_owned();
+            }
             let known =
                 list(&event["matches"]).filter_map(|found| Some((found["rule_id"].as_u64()?, line(&found["msg"]))));
             let others = list(&event["rule_ids"]).filter_map(|id| Some((id.as_u64()?, String::new())));

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::BufRead;
 use std::rc::Rc;
 
+use super::groups::Groups;
 use super::{Changed, Counts, Diff, Error, Kind, Options, Outcome, Reader, Rest, Side, Single};
 use crate::row::{Effect, Row};
 use crate::text::head;
@@ -61,9 +62,12 @@ struct Run<'a> {
     changed: [Vec<Changed>; Kind::ALL.len()],
     added: Sketch<u64>,
     removed: Sketch<u64>,
+    routes: Groups,
+    plugins: Groups,
     waiting_a: Waiting,
     waiting_b: Waiting,
-    actions: HashSet<Rc<str>>,
+    /// Words that many verdicts share.
+    words: HashSet<Rc<str>>,
 }
 
 /// What is compared, and no more.
@@ -72,6 +76,8 @@ struct Verdict {
     status: u16,
     action: Rc<str>,
     score: f64,
+    plugin: Rc<str>,
+    reason: Box<str>,
     /// Sorted, each once.
     rules: Box<[u64]>,
 }
@@ -100,25 +106,36 @@ impl<'a> Run<'a> {
             changed: Default::default(),
             added: Sketch::new(COUNTERS),
             removed: Sketch::new(COUNTERS),
+            routes: Groups::default(),
+            plugins: Groups::default(),
             waiting_a: Waiting::default(),
             waiting_b: Waiting::default(),
-            actions: HashSet::new(),
+            words: HashSet::new(),
         }
     }
 
     fn verdict(&mut self, row: &Row) -> Verdict {
-        let action = match self.actions.get(row.action.as_str()) {
-            Some(action) => Rc::clone(action),
-            None => {
-                let action = Rc::<str>::from(row.action.as_str());
-                self.actions.insert(Rc::clone(&action));
-                action
-            }
-        };
         let mut rules: Vec<_> = row.rules.iter().map(|rule| rule.id).collect();
         rules.sort_unstable();
         rules.dedup();
-        Verdict { effect: row.effect, status: row.status, action, score: row.score, rules: rules.into() }
+        Verdict {
+            effect: row.effect,
+            status: row.status,
+            action: self.word(&row.action),
+            score: row.score,
+            plugin: self.word(&row.plugin),
+            reason: row.reason.as_str().into(),
+            rules: rules.into(),
+        }
+    }
+
+    fn word(&mut self, text: &str) -> Rc<str> {
+        if let Some(known) = self.words.get(text) {
+            return Rc::clone(known);
+        }
+        let word = Rc::<str>::from(text);
+        self.words.insert(Rc::clone(&word));
+        word
     }
 
     /// Takes a request that the other side does not have at this place.
@@ -146,6 +163,8 @@ impl<'a> Run<'a> {
         let kind = self.kind(before, after);
         self.counts.add(kind);
         let Some(kind) = kind else { return };
+        self.routes.add(&row.route, kind);
+        self.plugins.add(if after.plugin.is_empty() { &before.plugin } else { &after.plugin }, kind);
         let added: Vec<_> = after.rules.iter().filter(|id| before.rules.binary_search(id).is_err()).copied().collect();
         let removed: Vec<_> =
             before.rules.iter().filter(|id| after.rules.binary_search(id).is_err()).copied().collect();
@@ -154,8 +173,20 @@ impl<'a> Run<'a> {
         let list = &mut self.changed[kind as usize];
         if list.len() < self.options.listed {
             let (id, request) = name(row);
-            let (before, after) = (before.outcome(), after.outcome());
-            list.push(Changed { kind, id, request, before, after, rules_added: added, rules_removed: removed });
+            let text = |text: &str| head(text, TEXT).into_owned();
+            list.push(Changed {
+                kind,
+                id,
+                at: row.at,
+                request,
+                host: text(&row.host),
+                caller: text(&row.caller),
+                route: text(&row.route),
+                before: before.outcome(),
+                after: after.outcome(),
+                rules_added: added,
+                rules_removed: removed,
+            });
         }
     }
 
@@ -192,6 +223,8 @@ impl<'a> Run<'a> {
             only_b: self.waiting_b.list(self.options.listed),
             rules_added,
             rules_removed,
+            routes: self.routes.most(LISTED),
+            plugins: self.plugins.most(LISTED),
             a: Side { name: a_name, about: a.about, totals: a.totals },
             b: Side { name: b_name, about: b.about, totals: b.totals },
         }
@@ -205,7 +238,14 @@ impl<'a> Run<'a> {
 
 impl Verdict {
     fn outcome(&self) -> Outcome {
-        Outcome { effect: self.effect, status: self.status, action: self.action.to_string(), score: self.score }
+        Outcome {
+            effect: self.effect,
+            status: self.status,
+            action: self.action.to_string(),
+            score: self.score,
+            plugin: self.plugin.to_string(),
+            reason: self.reason.to_string(),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Two replays held against each other: what the filters do otherwise with the same requests.
 
 mod compare;
+mod groups;
 mod html;
 mod reader;
 mod source;
@@ -57,6 +58,33 @@ pub struct Diff {
     pub rules_added: Top,
     /// The rules that no longer match requests in B that they matched in A; `blocked` of them in A.
     pub rules_removed: Top,
+    /// How many requests differ by route, those with the most changes first; at most 50.
+    #[serde(default)]
+    pub routes: Vec<Group>,
+    /// The same by the plugin that decided in B, or in A where none did in B.
+    #[serde(default)]
+    pub plugins: Vec<Group>,
+}
+
+/// Requests that differ and have a route or a plugin in common.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    /// The name of the route or the plugin; empty for none.
+    pub name: String,
+    /// How many differ.
+    pub changed: u64,
+    /// See [`Kind::Failed`].
+    pub failed: u64,
+    /// See [`Kind::Blocked`].
+    pub blocked: u64,
+    /// See [`Kind::Unblocked`].
+    pub unblocked: u64,
+    /// See [`Kind::Answer`].
+    pub answer: u64,
+    /// See [`Kind::Score`].
+    pub score: u64,
+    /// See [`Kind::Rules`].
+    pub rules: u64,
 }
 
 /// One of the two.
@@ -120,8 +148,20 @@ pub struct Changed {
     pub kind: Kind,
     /// The recording's file and the entry's number in it.
     pub id: String,
+    /// When it ran on the replay's clock, in milliseconds since the Unix epoch.
+    #[serde(default)]
+    pub at: u64,
     /// Its method and path.
     pub request: String,
+    /// The host that was asked for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: String,
+    /// Who asked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub caller: String,
+    /// The name of its route; empty outside of all routes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub route: String,
     /// What became of it in A.
     pub before: Outcome,
     /// What became of it in B.
@@ -156,6 +196,12 @@ pub struct Outcome {
     pub action: String,
     /// The score.
     pub score: f64,
+    /// The plugin that decided or had something to say; empty where none had.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub plugin: String,
+    /// Why, in the filters' words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
 }
 
 impl Diff {

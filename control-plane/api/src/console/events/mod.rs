@@ -3,7 +3,7 @@
 mod describe;
 mod live;
 mod overview;
-mod query;
+pub(super) mod query;
 mod reference;
 mod search;
 

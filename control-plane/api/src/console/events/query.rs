@@ -9,7 +9,7 @@ use base::identity::Identity;
 use store::events::{EventField, EventQuery, MAX_VALUE_BYTES};
 
 /// The events of a page if the query does not say, and at most.
-pub(super) const PAGE: (u32, u32) = (100, 500);
+pub(in crate::console) const PAGE: (u32, u32) = (100, 500);
 
 /// The filters: their names, and what they are about.
 pub(super) const FILTERS: [(&str, EventField); 14] = [
@@ -30,7 +30,7 @@ pub(super) const FILTERS: [(&str, EventField); 14] = [
 ];
 
 /// Reads the query of a search. A parameter that comes twice is refused: the last one would hide the first.
-pub(super) fn search(parameters: &[(String, String)]) -> Result<EventQuery, ApiError> {
+pub(in crate::console) fn search(parameters: &[(String, String)]) -> Result<EventQuery, ApiError> {
     let mut query = EventQuery { filters: filters(parameters)?, limit: PAGE.0, ..EventQuery::default() };
     for (name, value) in parameters {
         match name.as_str() {
@@ -102,7 +102,7 @@ fn cursor(text: &str) -> Result<u64, ApiError> {
     place.ok_or_else(|| wrong("`cursor` is not the `next` of an answer".to_owned()))
 }
 
-pub(super) fn wrong(message: String) -> ApiError {
+pub(in crate::console) fn wrong(message: String) -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, "invalid_query", message)
 }
 

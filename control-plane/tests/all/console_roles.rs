@@ -32,10 +32,15 @@ const POSTS_OF_VIEWERS: [&str; 18] = [
     "/session/_second_factor_remove",
 ];
 /// The same for analysts, but for batches of entities.
-const POSTS_OF_ANALYSTS: [&str; 17] = [
+const POSTS_OF_ANALYSTS: [&str; 22] = [
     "/learning/_discard",
     "/learning/_start",
     "/learning/_stop",
+    "/replay/_cancel",
+    "/replay/_delete",
+    "/replay/_record_events",
+    "/replay/_start",
+    "/replay/_upload",
     "/reputation/_template",
     "/security/_allow",
     "/security/_ban",

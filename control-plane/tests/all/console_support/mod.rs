@@ -1,13 +1,14 @@
 //! The console beside the admin API, on a clock that stands still until it is moved.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use accounts::{Operator, Role, Scope, hash_password};
 use alerts::Alerts;
 use api::access::guard;
-use api::console::{self, Console, LoginRules, StoredEvents};
+use api::console::{self, Console, LoginRules, Replaying, StoredEvents};
 use api::names::NAMESPACE;
 use api::rest;
 use api::rest::report::{self, Reports};
@@ -19,6 +20,7 @@ use fabric::{Bans, Fabric};
 use kit::Runtimes;
 use link::{LinkHub, NodePort};
 use outbound::Outbound;
+use replays::{Limits, Replays, Settings};
 use serde_json::{Value, json};
 use store::EventStore;
 use store::events::{EventFile, EventLimits};
@@ -32,6 +34,11 @@ use crate::link_support::{Worker, plain};
 pub(crate) const PASSWORD: &str = "correct horse battery";
 /// Where the clock begins, in milliseconds since 1970.
 pub(crate) const BEGINNING: u64 = 1_800_000_000_000;
+
+/// The program that replays, beside the control plane's: `cargo build -p harness` makes it, and so does a run of all tests.
+pub(crate) fn replay_program() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_palisade")).with_file_name("palisade-replay")
+}
 
 /// An admin API with a console.
 pub(crate) struct ConsoleApi {
@@ -103,7 +110,12 @@ impl ConsoleApi {
         let (stop, stopping) = watch::channel(false);
         let of_events = StoredEvents { stored: Some((Arc::clone(&stored), limits)), live, stopping };
         let of_events = console::events_router(&console, of_events);
+        let folder = api.folder().join("replay");
+        let replays = Replays::open(Settings { folder, program: Some(replay_program()), limits: Limits::default() });
+        let replaying = Replaying::new(replays, Arc::default(), Some(Arc::clone(&stored)));
+        let of_replays = console::replay_router(&console, replaying);
         let routes = console::router(&console).merge(entities).merge(security).merge(reports).merge(of_events);
+        let routes = routes.merge(of_replays);
         api.router = rest::router_with(api.state.clone(), routes);
         let hash = hash_password(PASSWORD).unwrap();
         let roles = [("alice", Role::Admin), ("bob", Role::Admin), ("anna", Role::Analyst), ("victor", Role::Viewer)];

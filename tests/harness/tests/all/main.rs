@@ -21,4 +21,5 @@ mod replay;
 mod run_command;
 mod sending;
 mod shipped;
+mod supervised;
 mod traffic;

@@ -49,10 +49,9 @@ pub async fn keep_events(stored: Arc<dyn EventStore>, store: Arc<dyn Store>, clo
         let is_full =
             matches!(store.faults().writes, Some(StoreError::DiskFull { .. } | StoreError::ServerFull { .. }));
         let done = match is_full {
-            true => {
-                metrics::counter!("palisade_event_store_gave_way_total").increment(1);
-                stored.give_way().await
-            }
+            true => stored.give_way().await.map(|has| {
+                metrics::counter!("palisade_event_store_gave_way_total").increment(u64::from(has));
+            }),
             false => stored.sweep(clock()).await,
         };
         let status = match done {

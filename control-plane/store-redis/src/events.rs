@@ -123,10 +123,10 @@ impl EventStore for SharedEvents {
     }
 
     fn sweep(&self, now_millis: u64) -> Pending<'_, ()> {
-        Box::pin(self.shared.fit(now_millis, false))
+        Box::pin(async move { self.shared.fit(now_millis, false).await.map(|_| ()) })
     }
 
-    fn give_way(&self) -> Pending<'_, ()> {
+    fn give_way(&self) -> Pending<'_, bool> {
         Box::pin(self.shared.fit(base::clock::now_millis(), true))
     }
 
@@ -165,14 +165,14 @@ impl SharedStream {
         let _late_or_there = tokio::time::timeout(CATCH_UP, reached).await;
     }
 
-    /// Removes what is beyond the limits from the copy and from the server; half of all with `half`.
-    async fn fit(self: &Arc<Self>, now_millis: u64, half: bool) -> Result<(), StoreError> {
+    /// Removes what is beyond the limits from the copy and from the server, half of all with `half`, and answers whether it has.
+    async fn fit(self: &Arc<Self>, now_millis: u64, half: bool) -> Result<bool, StoreError> {
         let shared = Arc::clone(self);
         let fitting = tokio::task::spawn_blocking(move || shared.copy.fit(&shared.limits, now_millis, half));
-        let Some(oldest) = fitting.await.unwrap_or(Err(StoreError::Closed))? else { return Ok(()) };
+        let Some(oldest) = fitting.await.unwrap_or(Err(StoreError::Closed))? else { return Ok(false) };
         let mut trim = redis::cmd("XTRIM");
         trim.arg(&self.key).arg("MINID").arg("=").arg(oldest);
-        self.link.call(None, async |mut connection| trim.query_async::<Value>(&mut connection).await).await.map(|_| ())
+        self.link.call(None, async |mut connection| trim.query_async::<Value>(&mut connection).await).await.map(|_| true)
     }
 
     /// Adds entries to the copy, and tells listeners of those that come after `told_after` from others.
@@ -234,7 +234,7 @@ async fn follow(shared: &Weak<SharedStream>, mut stream: Stream) -> Result<(), R
         let Some(now) = shared.upgrade() else { return Ok(()) };
         let came = !entries.is_empty();
         let taken = match now.take(entries, told_after).await {
-            Ok(()) if came => now.fit(base::clock::now_millis(), false).await,
+            Ok(()) if came => now.fit(base::clock::now_millis(), false).await.map(|_| ()),
             other => other,
         };
         if let Err(error) = taken {

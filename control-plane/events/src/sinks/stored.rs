@@ -93,7 +93,7 @@ mod tests {
             panic!("nothing asks for it")
         }
 
-        fn give_way(&self) -> Pending<'_, ()> {
+        fn give_way(&self) -> Pending<'_, bool> {
             panic!("nothing asks for it")
         }
 

@@ -5,12 +5,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::clock;
+use base::clock::{self, Stopwatch};
 use rusqlite::Connection;
 use tokio::sync::broadcast;
 
 use super::{
-    Block, EventLimits, EventPage, EventQuery, EventStore, EventStoreStatus, NewEvent, search, tables, volume,
+    Block, EventLimits, EventPage, EventQuery, EventStore, EventStoreStatus, GIVES_WAY_SECONDS, NewEvent, search,
+    tables, volume,
 };
 use crate::replica_files::ReplicaFolder;
 use crate::{Pending, StoreError, file};
@@ -44,6 +45,7 @@ struct DbFile {
     writer: Mutex<Option<Connection>>,
     reader: Mutex<Option<Connection>>,
     closed: Mutex<bool>,
+    gave_way: Mutex<Option<Stopwatch>>,
 }
 
 // === impl EventFile ===
@@ -97,7 +99,7 @@ impl EventStore for EventFile {
         }))
     }
 
-    fn give_way(&self) -> Pending<'_, ()> {
+    fn give_way(&self) -> Pending<'_, bool> {
         Box::pin(self.file.run(move |file| file.give_way()))
     }
 
@@ -143,12 +145,14 @@ impl EventCopy {
         self.file.write(tables::clear)
     }
 
-    /// Removes blocks beyond the limits, or half of all with `half`, the oldest first, and answers the position of the oldest that
-    /// is left, if any was removed: the server removes those before it as well. Blocks the thread.
+    /// Removes blocks beyond the limits, or half of all with `half` (at most once in [`GIVES_WAY_SECONDS`]), the oldest first, and
+    /// answers the position of the oldest that is left, if any was removed: the server removes those before it as well. Blocks the
+    /// thread.
     ///
     /// # Errors
     /// What the file reports.
     pub fn fit(&self, limits: &EventLimits, now_millis: u64, half: bool) -> Result<Option<String>, StoreError> {
+        let half = half && self.file.is_time_to_give_way();
         let before = self.file.read(tables::kept)?;
         let mut removed = false;
         loop {
@@ -207,7 +211,14 @@ impl EventCopy {
 
 impl DbFile {
     fn new(path: PathBuf, durable: bool) -> DbFile {
-        DbFile { path, durable, writer: Mutex::default(), reader: Mutex::default(), closed: Mutex::default() }
+        DbFile {
+            path,
+            durable,
+            writer: Mutex::default(),
+            reader: Mutex::default(),
+            closed: Mutex::default(),
+            gave_way: Mutex::default(),
+        }
     }
 
     /// Works with the file on a thread that may block.
@@ -325,8 +336,21 @@ impl DbFile {
         }
     }
 
-    /// Removes half of the events and gives their room back. Where there is no room even for that, all of them.
-    fn give_way(&self) -> Result<(), StoreError> {
+    /// Whether none have given way for some time. Begins that time again if so.
+    fn is_time_to_give_way(&self) -> bool {
+        let mut last = held(&self.gave_way);
+        let is_time = last.as_ref().is_none_or(|last| last.seconds() >= GIVES_WAY_SECONDS);
+        if is_time {
+            *last = Some(Stopwatch::start());
+        }
+        is_time
+    }
+
+    /// Removes half of the events and gives their room back, if it is time. Where there is no room even for that, all of them.
+    fn give_way(&self) -> Result<bool, StoreError> {
+        if !self.is_time_to_give_way() {
+            return Ok(false);
+        }
         let half = self.read(tables::kept).map(|kept| kept.events / 2);
         let removed = half.and_then(|half| {
             while self.write(|db| {
@@ -350,9 +374,9 @@ impl DbFile {
                     let _ = std::fs::remove_file(path);
                 }
                 tracing::error!(path = %self.path.display(), "the volume is full: all stored events were removed");
-                Ok(())
+                Ok(true)
             }
-            other => other,
+            other => other.map(|()| true),
         }
     }
 

@@ -28,6 +28,9 @@ pub use terms::{EventField, MAX_VALUE_BYTES, NewEvent};
 /// How many events one query examines, at most.
 pub const MAX_EXAMINED: u32 = 20_000;
 
+/// How long no more events give way after some have, in seconds.
+pub const GIVES_WAY_SECONDS: f64 = 300.0;
+
 /// A memory of events: the oldest give way. What was appended with `Ok` survives the end of the process, however it ends; a loss of
 /// power may take the last seconds.
 pub trait EventStore: Send + Sync + 'static {
@@ -46,8 +49,9 @@ pub trait EventStore: Send + Sync + 'static {
     /// Removes events that are too old, in small steps.
     fn sweep(&self, now_millis: u64) -> Pending<'_, ()>;
 
-    /// Removes the older half of the events, because the room is needed for what must not be lost.
-    fn give_way(&self) -> Pending<'_, ()>;
+    /// Removes the older half of the events, because the room is needed for what must not be lost, and answers whether it has. At most
+    /// once in [`GIVES_WAY_SECONDS`]: where something else fills the volume or the server, a removal makes no room for long.
+    fn give_way(&self) -> Pending<'_, bool>;
 
     /// The events that other control planes append to the same store, from now on.
     fn others(&self) -> broadcast::Receiver<Arc<[u8]>>;

@@ -144,10 +144,12 @@ async fn the_size_of_the_file_is_bounded_and_the_oldest_go() {
     assert_eq!(last.events[0].at_millis, NOW - 30_000 + 199);
     let filters = vec![(EventField::Reference, "ref-0".to_owned())];
     assert!(store.search(EventQuery { filters, limit: 1, ..EventQuery::default() }).await.unwrap().events.is_empty());
-    store.give_way().await.unwrap();
+    assert_eq!(store.give_way().await, Ok(true));
     let halved = store.status().await.unwrap();
     assert!(halved.events <= status.events / 2 && halved.bytes < status.bytes * 2 / 3, "{halved:?}");
     assert!(std::fs::metadata(folder.path().join("events.db")).unwrap().len() < 2 << 20);
+    assert_eq!(store.give_way().await, Ok(false), "not again so soon");
+    assert_eq!(store.status().await.unwrap().events, halved.events);
 }
 
 #[tokio::test]

@@ -216,8 +216,10 @@ async fn follow_always(shared: Weak<SharedStream>) {
 async fn follow(shared: &Weak<SharedStream>, mut stream: Stream) -> Result<(), RedisError> {
     let Some(now) = shared.upgrade() else { return Ok(()) };
     let newest = stream.newest().await?;
-    // A server that was emptied, or that a restore has put back: what the copy has beyond is not there any more.
-    if number(&now.position.borrow()) > number(&newest) {
+    // A server that was emptied, or that has an older state again, lacks what the copy read last: the copy begins anew, so that it has
+    // no event that the server lacks. The newest entry does not tell: ids are times, so what came since is beyond it.
+    let read_last = now.position.borrow().clone();
+    if number(&read_last) > (0, 0) && !stream.has(&read_last).await? {
         let clearing = Arc::clone(&now);
         let cleared = tokio::task::spawn_blocking(move || clearing.copy.clear()).await;
         if matches!(cleared, Ok(Ok(()))) {

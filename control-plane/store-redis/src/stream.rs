@@ -51,6 +51,13 @@ impl Stream {
         Ok(newest.map_or_else(|| "0-0".to_owned(), |entry| entry.id))
     }
 
+    /// Whether the server has the entry of this id.
+    pub(crate) async fn has(&mut self, id: &str) -> Result<bool, RedisError> {
+        let mut range = redis::cmd("XRANGE");
+        range.arg(&self.key).arg(id).arg(id).arg("COUNT").arg(1);
+        Ok(!entries(self.ask(&range).await?).is_empty())
+    }
+
     /// The entries after `last`, oldest first, at most `most`. Waits a while for the first one; none may come.
     pub(crate) async fn after(&mut self, last: &str, most: u64) -> Result<Vec<Entry>, RedisError> {
         let mut wait = redis::cmd("XREAD");

@@ -368,6 +368,8 @@ async fn a_server_that_was_emptied_is_followed() {
         store.append(some(20..30)).await.ok();
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    let found = all(&*store, query(&[])).await.0;
+    assert!(found.iter().all(|number| *number >= 20), "what the server lost is not found: {found:?}");
 }
 
 /// Uses every command that stored events need.

@@ -117,6 +117,10 @@ test("no page of the console can be framed or sniffed, and answers of the API ar
     const { headers } = await call("GET", path);
     assert.match(headers.get("cache-control") ?? "", /no-store/, path);
     assert.match(headers.get("content-type") ?? "", /^application\/json/, path);
+    assert.equal(headers.get("x-content-type-options"), "nosniff", path);
+  }
+  for (const path of ["/readyz", "/metrics", "/apis/palisade.svc/v1/routes", "/nothing"]) {
+    assert.equal((await fetch(`${server.url}${path}`)).headers.get("x-content-type-options"), "nosniff", path);
   }
 });
 

@@ -12,7 +12,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::StatusCode;
+use axum::http::header::X_CONTENT_TYPE_OPTIONS;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -158,8 +159,12 @@ async fn answer(
     }
     let mut request: Request = request.map(|body| Body::new(TimedBody::new(body, limit)));
     request.extensions_mut().insert(ConnectInfo(peer));
-    let answer = router.oneshot(request).await;
+    let mut answer = router.oneshot(request).await;
     drop(busy);
+    if let Ok(response) = &mut answer {
+        // No answer is anything else than it says: what clients have sent is in events and errors.
+        response.headers_mut().entry(X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
+    }
     answer
 }
 

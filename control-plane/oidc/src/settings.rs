@@ -82,7 +82,7 @@ impl Settings {
             return problem(format!("--oidc-scopes: `{scope}` is no scope"));
         }
         if self.role_claim.is_some() && self.roles.is_empty() && self.default_role.is_none() {
-            return problem("--oidc-role-claim needs --oidc-roles, or no one could log in".to_owned());
+            return problem("--oidc-role-claim needs --oidc-roles, or every login is refused".to_owned());
         }
         if self.role_claim.is_none() && !self.roles.is_empty() {
             return problem("--oidc-roles needs --oidc-role-claim: the claim that has these values".to_owned());

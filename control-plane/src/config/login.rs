@@ -80,7 +80,7 @@ pub struct LoginConfig {
     pub oidc_create: bool,
 
     /// Link a person to the operator with the same email address at the first login, if the provider says that it has verified the address.
-    /// Only for a provider at which nobody can enter the address of another person.
+    /// Only for a provider that lets no person enter the address of another.
     #[arg(long, env = "PALISADE_OIDC_LINK_EMAIL", requires = "oidc_issuer")]
     pub oidc_link_email: bool,
 

@@ -109,7 +109,7 @@ async fn an_answer_that_does_not_fit_is_refused() {
     refused(&|key| key.site = "evil.example".to_owned(), "of another site").await;
     refused(&|key| key.kind = Some("webauthn.create".to_owned()), "another kind").await;
     refused(&|key| key.flags = PRESENT, "has not verified").await;
-    refused(&|key| key.flags = 0x04, "nobody has touched").await;
+    refused(&|key| key.flags = 0x04, "was not touched").await;
     refused(&|key| key.flags |= 0x10, "contradict").await;
     refused(&|key| key.user_handle = Some("AAAA".to_owned()), "another operator").await;
     refused(&|key| key.id = vec![9; 32], "not known").await;

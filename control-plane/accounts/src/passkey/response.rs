@@ -147,7 +147,7 @@ impl RelyingParty {
             return Err(PasskeyProblem("the credential is of another site"));
         }
         if data.flags & PRESENT == 0 {
-            return Err(PasskeyProblem("nobody has touched the authenticator"));
+            return Err(PasskeyProblem("the authenticator was not touched"));
         }
         if data.flags & BACKED_UP != 0 && data.flags & BACKUP_ELIGIBLE == 0 {
             return Err(PasskeyProblem("the flags of the authenticator contradict each other"));

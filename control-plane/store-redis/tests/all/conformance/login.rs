@@ -29,7 +29,7 @@ pub(crate) async fn a_ceremony_ends_once(
     let (one, two) = tokio::join!(take(3, 0), take(3, 0));
     assert_eq!([one, two].iter().flatten().count(), 1, "of two at once one");
     store.ceremony_put(ceremony(4, 200)).await.unwrap();
-    assert_eq!(store.tickets_sweep(199).await, Ok(1), "the one that nobody has taken");
+    assert_eq!(store.tickets_sweep(199).await, Ok(1), "the one that is left");
     assert!(take(4, 199).await.is_some());
 }
 

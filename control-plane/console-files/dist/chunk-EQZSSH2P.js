@@ -1,1 +1,0 @@
-import{r as e,s as t}from"./chunk-7OMVKVT6.js";var s=r=>e("/security/_api_report",r),o=r=>e("/security/_bot_status",r),u=()=>t("/security/_fingerprints",{page_size:500}),a=(r,n)=>t("/security/_fingerprint_decide",{family:r.family,ja4:r.ja4,decision:n});export{s as a,o as b,u as c,a as d};

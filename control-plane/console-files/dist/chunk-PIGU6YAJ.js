@@ -1,1 +1,0 @@
-import{E as c,F as t,G as r,H as o,I as i}from"./chunk-7OMVKVT6.js";function f({at:a,how:l="full"}){let e=c(a);if(e===null)return i("span",{children:"\u2013"});let n=new Date(e).toISOString(),u=l==="relative"?o(e):l==="clock"?r(e):t(e);return i("time",{dateTime:n,title:`${l==="full"?"":`${t(e)} \xB7 `}${n.replace("T"," ").replace("Z"," UTC")}`,children:u})}export{f as a};

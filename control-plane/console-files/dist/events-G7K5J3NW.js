@@ -1,1 +1,0 @@
-import{c as a,d as b}from"./chunk-PJ2KZ5YJ.js";import"./chunk-LROLA2L2.js";import"./chunk-QUMZTYCJ.js";import"./chunk-BVXI5MUB.js";import"./chunk-BAVVD2I3.js";import"./chunk-PIGU6YAJ.js";import"./chunk-6QZFLHD5.js";import"./chunk-7OMVKVT6.js";export{a as EVENT_COLUMNS,b as default};

@@ -8,7 +8,7 @@ use oidc::SecondFactorAt;
 use serde_json::{Value, json};
 
 use crate::console_support::{ConsoleApi, PASSWORD};
-use crate::oidc_support::{Double, Instead, begin, enter, finish, finish_with};
+use crate::oidc_support::{Browser, Double, Instead, begin, enter, finish, finish_with};
 
 #[tokio::test]
 async fn a_person_is_added_at_the_first_login_and_is_the_same_operator_at_the_next() {
@@ -45,7 +45,7 @@ async fn a_state_and_a_code_are_used_once_by_the_browser_that_has_begun() {
     let double = Double::start().await;
     let console = double.console(|_| {}).await;
     double.person("1", "grace", &["soc"]);
-    let refused = async |browser, body: Value| {
+    let refused = async |browser: &Browser, body: Value| {
         let answer = finish_with(&console, browser, &body).await;
         assert_eq!((answer.status.as_u16(), answer.header("set-cookie")), (401, ""), "{}", answer.text);
         assert_eq!(answer.body["error"], "login_refused");
@@ -165,8 +165,8 @@ async fn a_provider_that_fails_is_reported_and_passwords_go_on() {
     double.person("1", "grace", &["soc"]);
     let fails_at = async |console: &ConsoleApi, path: &'static str, instead: Instead, what: &str| {
         double.change(|behaviour| behaviour.instead = [(path, instead)].into());
-        let browser = begin(&console, 1).await;
-        let answer = finish(&console, &browser, &double.authorize(&browser)).await;
+        let browser = begin(console, 1).await;
+        let answer = finish(console, &browser, &double.authorize(&browser)).await;
         assert_eq!(
             (answer.status.as_u16(), &answer.body["error"]),
             (503, &json!("provider_failed")),

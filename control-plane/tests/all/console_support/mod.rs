@@ -54,8 +54,6 @@ pub(crate) struct ConsoleApi {
     pub(crate) stored: Arc<dyn EventStore>,
     /// Says that the control plane stops.
     pub(crate) stop: watch::Sender<bool>,
-    /// For what runs beside the requests.
-    pub(crate) console: Console,
     outbox: Outbox,
 }
 
@@ -124,7 +122,7 @@ impl ConsoleApi {
             assert!(api.state.store.operator_add(operator).await.unwrap());
         }
         let outbox = Outbox::new(Arc::clone(&api.state.store), api.state.events.clone());
-        ConsoleApi { api, clock, fabric, link, hub, runtimes, stored, stop, console, outbox }
+        ConsoleApi { api, clock, fabric, link, hub, runtimes, stored, stop, outbox }
     }
 
     /// The logins and accounts of another control plane on the same store.

@@ -7,7 +7,7 @@ use crate::{Audit, AuditAction, dependency};
 /// ledger and of alerts as their code makes them.
 const RECORDED: &str = include_str!("samples.jsonl");
 
-const AUDITED: [AuditAction; 30] = [
+const AUDITED: [AuditAction; 32] = [
     AuditAction::Login,
     AuditAction::LoginRefused,
     AuditAction::LoginThrottled,

@@ -172,7 +172,10 @@ impl SharedStream {
         let Some(oldest) = fitting.await.unwrap_or(Err(StoreError::Closed))? else { return Ok(false) };
         let mut trim = redis::cmd("XTRIM");
         trim.arg(&self.key).arg("MINID").arg("=").arg(oldest);
-        self.link.call(None, async |mut connection| trim.query_async::<Value>(&mut connection).await).await.map(|_| true)
+        self.link
+            .call(None, async |mut connection| trim.query_async::<Value>(&mut connection).await)
+            .await
+            .map(|_| true)
     }
 
     /// Adds entries to the copy, and tells listeners of those that come after `told_after` from others.

@@ -244,7 +244,7 @@ pub const CATALOGUE: &[Described] = &[
     gauge(
         "palisade_health_troubles",
         &["part"],
-        "Current problems, by part: entities (as read from the store), nodes (gateways that refuse what they are served), publication (groups), sources (such as threat feeds), store",
+        "Current problems, by part: entities (as read from the store), login (the provider), nodes (gateways that refuse what they are served), publication (groups), sources (such as threat feeds), store",
     ),
     gauge("palisade_http_connections", &[], "Open connections to the admin API"),
     counter(

@@ -186,6 +186,7 @@ pub(crate) fn all_text(folder: &Path) -> String {
             false => fs::read(&path).unwrap(),
         };
         all += &String::from_utf8_lossy(&bytes);
+        all.push('\n');
     }
     all
 }

@@ -20,7 +20,7 @@ CACHE := .cache
 ENVOY := $(CACHE)/envoy/envoy
 # `make filters` makes what is shipped. Tests and the demo take modules of a quicker build, which is optimized as much but without
 # link-time optimization: that would take as long again for each module. The longest tests and all benchmarks take what is shipped.
-FILTERS_PROFILE ?= $(if $(filter filters,$(MAKECMDGOALS)),wasm,$(if $(filter run test,$(MAKECMDGOALS)),wasm-quick,wasm))
+FILTERS_PROFILE ?= $(if $(filter filters,$(MAKECMDGOALS)),wasm,$(if $(filter run test test-console,$(MAKECMDGOALS)),wasm-quick,wasm))
 FILTERS_DIR := target/filters$(patsubst wasm%,%,$(FILTERS_PROFILE))
 TOOLS := $(CACHE)/tools
 PYTHON ?= python3

@@ -48,7 +48,7 @@ test("stored scripts are texts on every page: names, reasons, notes, user agents
     ["", "img"], ["bans", "onerror"], ["bans?view=allowlist", "onerror"], ["policies/threat-policies", "onerror"], ["policies/threat-policies/attack", "onerror"], ["policies/routes/attack", "onerror"], ["policies/waf-configs/attack", "onerror"],
     ["learning", "onerror"], ["sources", "onerror"], ["api", "onerror"], ["account", "onerror"], ["operators", "onerror"], ["audit", "onerror"], ["events", "onerror"],
     ["tuning", ""], ["bots", ""], ["live", ""], ["incidents", ""], [`incidents/${encodeURIComponent(`ip:${SCRIPT}`)}`, "onerror"], [`why?reference=${encodeURIComponent(SCRIPT)}`, ""], [`lookup?ip=${encodeURIComponent(SCRIPT)}`, ""],
-    [`events?route=${encodeURIComponent(SCRIPT)}`, ""], [`bans?q=${encodeURIComponent(SCRIPT)}`, ""], [`policies/${encodeURIComponent(SCRIPT)}`, ""], [`policies/routes/${encodeURIComponent(SCRIPT)}`, "onerror"], [encodeURIComponent(SCRIPT), ""],
+    [`events?route=${encodeURIComponent(SCRIPT)}`, ""], [`bans?q=${encodeURIComponent(SCRIPT)}`, ""], [`policies/${encodeURIComponent(SCRIPT)}`, ""], [`policies/routes/${encodeURIComponent(SCRIPT)}`, "onerror"], [`nothing/${encodeURIComponent(SCRIPT)}`, ""],
   ];
   for (const [path, text] of pages) {
     await page.goto(`/console/${path}`);

@@ -104,13 +104,27 @@ test("a refused login says so with a reference, and an answer is of no use in an
   await page.done();
 });
 
-/** The browser's own software authenticator, which verifies its user. */
+/**
+ * The browser's own software authenticator, which verifies its user. The end of any other debugging session of the page takes it away:
+ * `carry` gives it back with what it had.
+ */
 async function authenticator(page) {
-  const debug = await page.context().newCDPSession(page);
-  await debug.send("WebAuthn.enable");
   const options = { protocol: "ctap2", transport: "internal", hasResidentKey: true, hasUserVerification: true, isUserVerified: true, automaticPresenceSimulation: true };
-  const { authenticatorId } = await debug.send("WebAuthn.addVirtualAuthenticator", { options });
-  return (method, more = {}) => debug.send(`WebAuthn.${method}`, { authenticatorId, ...more });
+  let debug, authenticatorId;
+  const add = async () => {
+    debug = await page.context().newCDPSession(page);
+    await debug.send("WebAuthn.enable");
+    ({ authenticatorId } = await debug.send("WebAuthn.addVirtualAuthenticator", { options }));
+  };
+  const device = (method, more = {}) => debug.send(`WebAuthn.${method}`, { authenticatorId, ...more });
+  device.carry = async (over) => {
+    const { credentials } = await device("getCredentials");
+    await over();
+    await add();
+    for (const credential of credentials) await device("addCredential", { credential });
+  };
+  await add();
+  return device;
 }
 
 test("a passkey is added, logs in alone and as a second step, and is refused as a copy and once it is removed", async () => {
@@ -123,7 +137,7 @@ test("a passkey is added, logs in alone and as a second step, and is refused as 
   await panel.getByLabel("Name of the new passkey").fill("laptop");
   await panel.getByRole("button", { name: "Add a passkey" }).click();
   await panel.getByText("laptop").first().waitFor();
-  await axe(page, "account with a passkey");
+  await device.carry(() => axe(page, "account with a passkey"));
   const out = async () => {
     await page.getByRole("button", { name: "Log out" }).click();
     await page.waitForURL("**/console/login");

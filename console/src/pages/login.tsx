@@ -1,4 +1,5 @@
 /** The login: by password, by a one-time link, at the provider, and the code of a second factor. */
+import { Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api/http";
 import { beginAtProvider, beginWithPasskey, endAtProvider, endWithPasskey, login, loginMethods, me, redeem, sendCode, type LoggedIn, type LoginMethods, type ProviderAnswer, type Session, type Ticket } from "../api/session";
@@ -131,12 +132,13 @@ export function Login({ token, answer, onDone }: { token: string | null; answer:
         {error && <p class="notice bad" role="alert">{error}</p>}
         {step === "provider" && <p role="status">{t("login.busy.now")}</p>}
         {step === "password" && (
-          <>
+          // The key keeps what was typed when a message comes before the fields.
+          <Fragment key="password">
             <Field label={t("login.name")}>{(props) => <input {...props} name="name" autocomplete="username" autocapitalize="none" spellcheck={false} required />}</Field>
             <Field label={t("login.password")}>{(props) => <input {...props} name="password" type="password" autocomplete="current-password" required />}</Field>
-          </>
+          </Fragment>
         )}
-        {step === "code" && <Field label={t("login.code")} help={t("login.code.help")}>{(props) => <input {...props} name="code" class="mono" autocomplete="one-time-code" required />}</Field>}
+        {step === "code" && <Field key="code" label={t("login.code")} help={t("login.code.help")}>{(props) => <input {...props} name="code" class="mono" autocomplete="one-time-code" required />}</Field>}
         {step === "passkey" && <p>{usable ? t("login.passkey.second") : t("login.passkey.elsewhere", { origin: elsewhere })}</p>}
         {step === "link" && <p>{t("login.link.help")}</p>}
         {step !== "provider" && <button type="submit" class="primary" disabled={busy}>{busy ? t("login.busy.now") : step === "passkey" ? t("login.passkey") : t("login.submit")}</button>}

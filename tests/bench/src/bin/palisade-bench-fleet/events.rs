@@ -37,6 +37,8 @@ struct Run {
     found: Found,
     /// Events of the senders that exporters have dropped.
     exporter_dropped: u64,
+    stored: u64,
+    store_dropped: u64,
     /// Offences that were not charged because too many waited; their events are written all the same.
     ledger_lost: u64,
     elapsed: f64,
@@ -114,6 +116,8 @@ fn tell(what: &str, run: &Run, kept: bool, figures: &mut Figures) {
     figures.add(&format!("{what}: written"), run.reached(), "per s", Target::None);
     figures.add(&format!("{what}: dropped by nodes"), sent.dropped as f64, "events", Target::None);
     figures.add(&format!("{what}: dropped by exporters"), run.exporter_dropped as f64, "events", Target::None);
+    figures.add(&format!("{what}: stored"), run.stored as f64, "events", Target::None);
+    figures.add(&format!("{what}: dropped by event stores"), run.store_dropped as f64, "events", Target::None);
     // Exactly: what was sent, without what was written and without every drop that is counted.
     let uncounted = made - written - sent.dropped as f64 - run.exporter_dropped as f64;
     figures.add(&format!("{what}: lost without a count"), uncounted.abs(), "events", Target::AtMost(0.0));
@@ -170,7 +174,7 @@ impl Bench {
         wait_for("exporters are done", PATIENCE, || {
             after = sums(&self.pair);
             let taken = after.taken - before.taken >= sent.made - sent.dropped + sent.reports;
-            (taken && after.given() == after.written + after.dropped).then_some(())
+            (taken && after.are_complete()).then_some(())
         })
         .map_err(|why| format!("{why}: {sent:?}, {before:?}, {after:?}"))?;
         let (elapsed, late) = (start.elapsed().as_secs_f64(), self.pair.resident()?);
@@ -195,6 +199,8 @@ impl Bench {
             sent,
             found,
             exporter_dropped,
+            stored: after.stored - before.stored,
+            store_dropped: after.store_dropped - before.store_dropped,
             elapsed,
             cpu,
             redis_cpu,
@@ -213,7 +219,7 @@ impl Bench {
                 self.lines += more.ours + more.twice + more.others;
                 found = found + more;
             }
-            if sums.written == self.lines && sums.given() == sums.written + sums.dropped {
+            if sums.written == self.lines && sums.are_complete() {
                 return Ok((found, sums));
             }
             if start.elapsed() > PATIENCE {
@@ -223,13 +229,21 @@ impl Bench {
     }
 }
 
+/// The labels of the exporters.
+const FILE: &str = "exporter=\"file:";
+const STORE: &str = "exporter=\"store\"";
+
 /// The sums of all control planes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     taken: u64,
     audited: u64,
+    /// By the exporters to files.
     written: u64,
     dropped: u64,
+    /// By the event stores.
+    stored: u64,
+    store_dropped: u64,
     node_dropped: u64,
     ledger_lost: u64,
 }
@@ -238,14 +252,22 @@ impl Sums {
     fn given(&self) -> u64 {
         self.taken + self.audited
     }
+
+    /// Whether each event is written or dropped, by both exporters.
+    fn are_complete(&self) -> bool {
+        let given = self.given();
+        given == self.written + self.dropped && given == self.stored + self.store_dropped
+    }
 }
 
 fn sums(pair: &Pair) -> Sums {
     pair.metrics().iter().fold(Sums::default(), |sums, scrape| Sums {
         taken: sums.taken + scrape.sum("palisade_events_total", "outcome=\"taken\""),
         audited: sums.audited + scrape.sum("palisade_events_total", "outcome=\"audited\""),
-        written: sums.written + scrape.sum("palisade_exporter_written_events_total", ""),
-        dropped: sums.dropped + scrape.sum("palisade_events_dropped_total", ""),
+        written: sums.written + scrape.sum("palisade_exporter_written_events_total", FILE),
+        dropped: sums.dropped + scrape.sum("palisade_events_dropped_total", FILE),
+        stored: sums.stored + scrape.sum("palisade_exporter_written_events_total", STORE),
+        store_dropped: sums.store_dropped + scrape.sum("palisade_events_dropped_total", STORE),
         node_dropped: sums.node_dropped + scrape.sum("palisade_link_dropped_total", ""),
         ledger_lost: sums.ledger_lost + scrape.sum("palisade_ledger_lost_total", ""),
     })

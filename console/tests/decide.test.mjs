@@ -1,19 +1,11 @@
 /** Bans, policies, rules, and every other page by axe. */
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import assert from "node:assert/strict";
-import { SCRIPT, Server, answer, axe, launch, login, open, shot } from "./support.mjs";
+import { SCRIPT, answer, axe, login, open, shot, withServer } from "./support.mjs";
 import { bans, paged } from "./samples.mjs";
 
 let server, browser, api;
-before(async () => {
-  server = await Server.start();
-  browser = await launch();
-  api = await server.api();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withServer((it) => ({ server, browser, api } = it));
 
 test("a ban by hand, its extension, its end, the allowlist, and the way back", async () => {
   const page = await open(browser, server);

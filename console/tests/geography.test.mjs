@@ -1,19 +1,12 @@
 /** The geography of callers: map, tables, filters in the address bar, and what is said where no database is. */
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import assert from "node:assert/strict";
-import { SCRIPT, Server, answer, axe, launch, login, open, shot } from "./support.mjs";
+import { SCRIPT, answer, axe, login, open, shot, withServer } from "./support.mjs";
 import { event, incidents, paged } from "./samples.mjs";
 import { source } from "./sources.mjs";
 
 let server, browser;
-before(async () => {
-  server = await Server.start();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withServer((it) => ({ server, browser } = it));
 
 const PLACES = [["DE", "Germany", 64496, "Example Hosting"], ["US", "United States", 64497, "Example Cloud"], ["BR", "Brazil", 64498, SCRIPT], ["SG", "Singapore", 64499, "Straits Net"], ["DE", "Germany", 64500, "Another Net"], ["VN", "Vietnam", 64501, "Mekong"], ["NL", "Netherlands", 64502, "Polder"]];
 

@@ -1,20 +1,12 @@
 /** The pages of the object guard and of the login guard. */
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import assert from "node:assert/strict";
-import { SCRIPT, Server, answer, axe, launch, login, open, shot } from "./support.mjs";
+import { SCRIPT, answer, axe, login, open, shot, withServer } from "./support.mjs";
 import { event } from "./samples.mjs";
 import { source } from "./sources.mjs";
 
 let server, browser, api;
-before(async () => {
-  server = await Server.start();
-  browser = await launch();
-  api = await server.api();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withServer((it) => ({ server, browser, api } = it));
 
 const stored = (index, module, message, tag, more = {}) => {
   const made = event(index);

@@ -1,19 +1,11 @@
 /** Long lists: an identity is found before the list is there, a failure is said, entities come without what the list does not show. */
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import assert from "node:assert/strict";
-import { NS, Server, axe, launch, login, open } from "./support.mjs";
+import { NS, axe, login, open, withServer } from "./support.mjs";
 import { bans } from "./samples.mjs";
 
 let server, browser, api;
-before(async () => {
-  server = await Server.start();
-  browser = await launch();
-  api = await server.api();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withServer((it) => ({ server, browser, api } = it));
 
 /** Answers `_bans`: the first page, one identity, and whatever `rest` does with the other pages. */
 async function long(page, list, rest) {

@@ -1,19 +1,12 @@
 /** The stream: filters, pause, and a flood of 10,000 events a second. */
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import assert from "node:assert/strict";
-import { Server, axe, launch, login, open } from "./support.mjs";
+import { axe, login, open, withServer } from "./support.mjs";
 import { event } from "./samples.mjs";
 import { proxy } from "./proxy.mjs";
 
 let server, browser;
-before(async () => {
-  server = await Server.start();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withServer((it) => ({ server, browser } = it));
 
 /** A stream that sends `rate` events a second for as long as it is open, in portions as a gateway's reports come. */
 function flood(rate, streams) {

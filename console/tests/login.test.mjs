@@ -1,17 +1,10 @@
 /** The login, the session, and attacks on both. */
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import assert from "node:assert/strict";
-import { NS, PASSWORD, Server, axe, launch, login, open, shot } from "./support.mjs";
+import { NS, PASSWORD, axe, login, open, shot, withServer } from "./support.mjs";
 
 let server, browser;
-before(async () => {
-  server = await Server.start();
-  browser = await launch();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withServer((it) => ({ server, browser } = it));
 
 test("the page has a strict policy and cannot be framed", async () => {
   const answer = await fetch(`${server.url}/console/`, { headers: { "accept-encoding": "br" } });

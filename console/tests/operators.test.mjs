@@ -1,19 +1,11 @@
 /** Operators, admin keys, the second factor and the audit log, from the page to what the control plane answers from then on. */
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import assert from "node:assert/strict";
-import { NS, PASSWORD, Server, axe, launch, login, open } from "./support.mjs";
+import { NS, PASSWORD, axe, login, open, withServer } from "./support.mjs";
 import { code } from "./people.mjs";
 
 let server, browser, api;
-before(async () => {
-  server = await Server.start();
-  browser = await launch();
-  api = await server.api();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withServer((it) => ({ server, browser, api } = it));
 
 const operator = async (name) => (await api("GET", "/operators/_list")).operators.find((of) => of.name === name);
 const person = (page, name) => page.locator(".entries > li", { hasText: `${name}@example.com` });

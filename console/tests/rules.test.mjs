@@ -1,19 +1,11 @@
 /** The rules editor and the steps of a test. */
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import assert from "node:assert/strict";
-import { SCRIPT, Server, answer, axe, launch, login, open, shot } from "./support.mjs";
+import { SCRIPT, answer, axe, login, open, shot, withServer } from "./support.mjs";
 import { explained } from "./samples.mjs";
 
 let server, browser, api;
-before(async () => {
-  server = await Server.start();
-  browser = await launch();
-  api = await server.api();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withServer((it) => ({ server, browser, api } = it));
 
 const editor = (page) => page.getByRole("textbox", { name: "SecLang rules" });
 const ready = (page) => page.locator(".seclang[data-ready=true]").first().waitFor();

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import assert from "node:assert/strict";
+import { after, before } from "node:test";
 import { chromium } from "playwright-core";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -88,6 +89,20 @@ export class Server {
     await ended;
     rmSync(this.data, { recursive: true, force: true });
   }
+}
+
+/** A control plane, a browser and the API beside it for all tests of a file: `given` gets them before the first one. */
+export function withServer(given, more = []) {
+  let server, browser;
+  before(async () => {
+    server = await Server.start(more);
+    browser = await launch();
+    given({ server, browser, api: await server.api() });
+  });
+  after(async () => {
+    await browser?.close();
+    await server?.stop();
+  });
 }
 
 /** A browser; each test has a context of its own. */

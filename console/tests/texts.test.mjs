@@ -1,19 +1,11 @@
 /** Texts that count, in both languages, and pages on a phone. */
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import assert from "node:assert/strict";
-import { Server, answer, axe, launch, login, open } from "./support.mjs";
+import { answer, axe, login, open, withServer } from "./support.mjs";
 import { bans, incidents, paged } from "./samples.mjs";
 
 let server, browser, api;
-before(async () => {
-  server = await Server.start();
-  browser = await launch();
-  api = await server.api();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withServer((it) => ({ server, browser, api } = it));
 
 test("one is one and two are two, in English and in German", async () => {
   await api("POST", "/security/_ban", { ref: "ip:203.0.113.1", duration_seconds: 3600, reason: "one" });

@@ -1,18 +1,10 @@
 /** The way back of each decision, and policies from the form to the server and back. */
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import assert from "node:assert/strict";
-import { SCRIPT, Server, axe, launch, login, open } from "./support.mjs";
+import { SCRIPT, axe, login, open, withServer } from "./support.mjs";
 
 let server, browser, api;
-before(async () => {
-  server = await Server.start();
-  browser = await launch();
-  api = await server.api();
-});
-after(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+withServer((it) => ({ server, browser, api } = it));
 
 const HOUR = 3_600_000;
 const banOf = async (key) => (await api("GET", `/security/_bans?filter.ref=${encodeURIComponent(key)}`)).bans[0];

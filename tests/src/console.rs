@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::control_plane::ControlPlane;
 use crate::http::{Request, Response};
-use crate::parts;
 
 /// Where the console is served.
 pub const NS: &str = "/extensions/svc/extensions/waf";
@@ -30,7 +29,7 @@ impl Console {
     /// When one of them fails; with the answer.
     #[must_use]
     pub fn login(control: &ControlPlane) -> Self {
-        let mut add = Command::new(parts::palisade())
+        let mut add = Command::new(control.program())
             .args(["operator", "add", "alice", "--email", "alice@example.com", "--data"])
             .arg(control.data())
             .args(control.shared_store())

@@ -22,6 +22,7 @@ const START: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct ControlPlane {
     process: Process,
+    program: PathBuf,
     data: PathBuf,
     rest: SocketAddr,
     xds: SocketAddr,
@@ -110,6 +111,7 @@ impl ControlPlane {
             format!("{}:{}", key["id"].as_str().unwrap_or_default(), key["secret"].as_str().unwrap_or_default());
         Ok(Self {
             process,
+            program: program.to_path_buf(),
             data: data.to_path_buf(),
             rest: address(&ready["rest"])?,
             xds: address(&ready["xds"])?,
@@ -186,6 +188,12 @@ impl ControlPlane {
     #[must_use]
     pub fn xds(&self) -> SocketAddr {
         self.xds
+    }
+
+    /// The program that it runs.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
     }
 
     /// The folder of its store.

@@ -50,7 +50,7 @@ export type Kind = "failed" | "blocked" | "unblocked" | "answer" | "score" | "ru
 /** All of them. */
 export const KINDS: readonly Kind[] = ["failed", "blocked", "unblocked", "answer", "score", "rules"];
 
-/** What became of a request on one side. */
+/** How a request came out on one side. */
 export interface Outcome {
   effect: string;
   status: number;

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { fieldErrors, read, remove, save, schema as readSchema, template, tryOut, type Entity, type Schema, type Tagged } from "../api/entities";
 import { ApiError, type FieldError } from "../api/http";
 import { Diff } from "../forms/diff-view";
+import { useDraft } from "../forms/draft";
 import { Form } from "../forms/form";
 import { t, word } from "../i18n";
 import { current, href, navigate } from "../router";
@@ -35,9 +36,7 @@ export function EntityPage({ collection, id }: { collection: string; id: string 
 }
 
 function Editor({ collection, schema, tagged, start, reload }: { collection: string; schema: Schema; tagged: Tagged | null; start: Entity; reload: () => void }) {
-  const [value, setValue] = useState<Entity>(start);
-  const [text, setText] = useState(() => JSON.stringify(start, null, 2));
-  const [wrong, setWrong] = useState("");
+  const { value, text, wrong, change, type } = useDraft(start);
   const [errors, setErrors] = useState<FieldError[]>([]);
   const [checked, setChecked] = useState<"" | "busy" | "good" | "bad">("");
   const [reviewing, review] = useState(false);
@@ -60,20 +59,6 @@ function Editor({ collection, schema, tagged, start, reload }: { collection: str
     );
     return () => abort.abort();
   }, [settled, wrong]);
-  const change = (next: Record<string, unknown>) => {
-    setValue(next as Entity);
-    setText(JSON.stringify(next, null, 2));
-    setWrong("");
-  };
-  const type = (text: string) => {
-    setText(text);
-    try {
-      setValue(JSON.parse(text) as Entity);
-      setWrong("");
-    } catch (error) {
-      setWrong(error instanceof Error ? error.message : String(error));
-    }
-  };
   const drop = async () => {
     if (!tagged) return;
     try {

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { COLLECTIONS, fieldErrors, list, read, schema as readSchema, template, tryOut, type Entity, type Schema } from "../api/entities";
 import type { FieldError } from "../api/http";
 import { startReplay, type Recordings } from "../api/replay";
+import { useDraft } from "../forms/draft";
 import { Diff } from "../forms/diff-view";
 import { Form } from "../forms/form";
 import { t, word } from "../i18n";
@@ -71,9 +72,7 @@ interface EditorProps {
 
 function Editor({ collection, schema, stored, start, routes, groups, kept }: EditorProps) {
   const [view, setView] = useState<"form" | "json">("json");
-  const [value, setValue] = useState<Entity>(start);
-  const [text, setText] = useState(() => JSON.stringify(start, null, 2));
-  const [wrong, setWrong] = useState("");
+  const { value, text, wrong, change, type } = useDraft(start);
   const [errors, setErrors] = useState<FieldError[]>([]);
   const [recording, setRecording] = useState("");
   const [route, setRoute] = useState("");
@@ -90,20 +89,6 @@ function Editor({ collection, schema, stored, start, routes, groups, kept }: Edi
     tryOut(collection, settled, !stored, abort.signal).then(told, (error: unknown) => told(fieldErrors(error)));
     return () => abort.abort();
   }, [settled, wrong]);
-  const change = (next: Record<string, unknown>) => {
-    setValue(next as Entity);
-    setText(JSON.stringify(next, null, 2));
-    setWrong("");
-  };
-  const type = (text: string) => {
-    setText(text);
-    try {
-      setValue(JSON.parse(text) as Entity);
-      setWrong("");
-    } catch (error) {
-      setWrong(problem(error));
-    }
-  };
   const run = async (event: Event) => {
     event.preventDefault();
     if (!chosen) return;

@@ -177,7 +177,7 @@ async fn a_name_at_the_provider_is_no_way_to_an_account() {
         let body = json!({ "name": name, "subject": subject });
         console.post(&alice, "/operators/_link_identity", &body).await.status.as_u16()
     };
-    assert_eq!((link("nobody", "x").await, link("bob", "").await), (404, 400));
+    assert_eq!((link("missing", "x").await, link("bob", "").await), (404, 400));
     assert_eq!((link("bob", "1").await, link("bob", "2").await, link("bob", "3").await), (409, 200, 409));
     double.person("2", "robert", &["soc"]);
     let entered = enter(&double, &console).await;

@@ -89,8 +89,8 @@ fn recordings_and_roles_and_a_restart() {
     for (status, body) in [forged.upload("f", traffic().as_bytes()), delete(&forged, &of_anna)] {
         assert_eq!((status, &body["error"]), (403, &json!("csrf")), "{body}");
     }
-    let nobody = Desk { cookie: String::new(), csrf: String::new(), rest: server.rest.clone() };
-    assert_eq!(nobody.upload("n", traffic().as_bytes()).0, 401);
+    let stranger = Desk { cookie: String::new(), csrf: String::new(), rest: server.rest.clone() };
+    assert_eq!(stranger.upload("n", traffic().as_bytes()).0, 401);
     assert_eq!(delete(&anna, &of_anna).0, 200);
     assert_eq!(delete(&anna, &of_anna).1["error"], "unknown_recording");
     told(&server, &["recording-delete", &of_anna]);

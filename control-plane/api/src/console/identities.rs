@@ -58,10 +58,12 @@ async fn link(
     let name = console.named(&name).await?.name;
     let note = who.note(AuditAction::IdentityLink, &name, &format!("subject {subject}"), now);
     let change = AccessChange::IdentityLink { name, identity: identity(provider, &subject, now) };
-    if !console.inner.store.access_change(change, note).await? {
-        let message = "the operator has an identity at the provider already, or this one is another operator's";
-        return Err(ApiError::new(StatusCode::CONFLICT, "linked", message));
-    }
+    console
+        .change_access(change, note, || {
+            let message = "the operator has an identity at the provider already, or this one is another operator's";
+            ApiError::new(StatusCode::CONFLICT, "linked", message)
+        })
+        .await?;
     Ok(Json(json!({ "done": true })))
 }
 
@@ -74,9 +76,11 @@ async fn unlink(
     let OperatorName { name } = body::read(&headers, body)?;
     let name = console.named(&name).await?.name;
     let note = who.note(AuditAction::IdentityUnlink, &name, "", console.now());
-    if !console.inner.store.access_change(AccessChange::IdentityUnlink { name }, note).await? {
-        return Err(ApiError::new(StatusCode::CONFLICT, "not_linked", "the operator has no identity at the provider"));
-    }
+    console
+        .change_access(AccessChange::IdentityUnlink { name }, note, || {
+            ApiError::new(StatusCode::CONFLICT, "not_linked", "the operator has no identity at the provider")
+        })
+        .await?;
     Ok(Json(json!({ "done": true })))
 }
 
@@ -158,10 +162,11 @@ impl Console {
         let note = audit.of(format!("operators/{name}")).detail(detail).note(now);
         let identity = identity(provider, &person.subject, now);
         let change = AccessChange::OperatorAddLinked { operator: operator.clone(), identity };
-        if !self.inner.store.access_change(change, note).await? {
+        self.change_access(change, note, || {
             // Not linked by the name: names at the provider are changed, and given to others.
-            return Err(refused(&format!("another operator has the name `{name}`; an admin can link them")));
-        }
+            refused(&format!("another operator has the name `{name}`; an admin can link them"))
+        })
+        .await?;
         Ok(operator)
     }
 

@@ -162,9 +162,7 @@ async fn rotate(
     let note = who.audit(AuditAction::KeyRotate).of(reference_of(&id)).detail(detail).note(now);
     let key = issued.key.clone();
     let change = AccessChange::KeyRotate { id: id.clone(), until_millis, now_millis: now, key };
-    if !console.inner.store.access_change(change, note).await? {
-        return Err(ended());
-    }
+    console.change_access(change, note, ended).await?;
     let (key, old) = (shown(&issued.key, now), shown(&console.key(&id).await?, now));
     Ok(Json(json!({ "done": true, "key": key, "secret": issued.secret, "old": old })))
 }

@@ -96,9 +96,11 @@ async fn add(
     let operator = Operator::new(&name, &email, role, String::new(), now)
         .map_err(|invalid| ApiError::new(StatusCode::BAD_REQUEST, "invalid_operator", invalid.to_string()))?;
     let note = who.note(AuditAction::OperatorAdd, &operator.name, &format!("{email}; role {role}"), now);
-    if !console.inner.store.access_change(AccessChange::OperatorAdd(operator.clone()), note).await? {
-        return Err(ApiError::new(StatusCode::CONFLICT, "taken", "there is an operator of this name already"));
-    }
+    console
+        .change_access(AccessChange::OperatorAdd(operator.clone()), note, || {
+            ApiError::new(StatusCode::CONFLICT, "taken", "there is an operator of this name already")
+        })
+        .await?;
     let link = console.link(&operator.name, &who, now).await?;
     Ok(Json(json!({ "done": true, "operator": shown(&operator, &Activity::new(), &who), "link": link })))
 }
@@ -160,9 +162,7 @@ async fn reset_password(
     let (now, name) = (console.now(), console.named(&name).await?.name);
     let note = who.note(AuditAction::OperatorPassword, &name, "removed", now);
     let change = AccessChange::OperatorPassword { name: name.clone(), hash: String::new(), at_millis: now };
-    if !console.inner.store.access_change(change, note).await? {
-        return Err(unknown());
-    }
+    console.change_access(change, note, unknown).await?;
     Ok(Json(json!({ "done": true, "link": console.link(&name, &who, now).await? })))
 }
 
@@ -176,9 +176,7 @@ async fn reset_second_factor(
     let name = console.named(&name).await?.name;
     let note = who.note(AuditAction::SecondFactorRemove, &name, "", console.now());
     let change = AccessChange::SecondFactorRemove { name, end_sessions: true };
-    if !console.inner.store.access_change(change, note).await? {
-        return Err(not_enrolled());
-    }
+    console.change_access(change, note, not_enrolled).await?;
     Ok(Json(json!({ "done": true })))
 }
 
@@ -234,9 +232,7 @@ impl Console {
         let until = now.saturating_add(LOGIN_LINK_MILLIS);
         let note = who.note(AuditAction::OperatorLoginLink, name, &format!("until {}", clock::rfc3339(until)), now);
         let ticket = secret.ticket(name, TicketKind::Link, until);
-        if !self.inner.store.access_change(AccessChange::LoginLink(ticket), note).await? {
-            return Err(unknown());
-        }
+        self.change_access(AccessChange::LoginLink(ticket), note, unknown).await?;
         Ok(json!({ "token": secret.reveal(), "path": login_link(&secret), "expires_at": clock::rfc3339(until) }))
     }
 }

@@ -118,9 +118,7 @@ async fn confirm(
         recovery_codes: codes.sha256,
         keep_session: who.current.session.token_sha256,
     };
-    if !console.inner.store.access_change(change, note).await? {
-        return Err(enrolled());
-    }
+    console.change_access(change, note, enrolled).await?;
     console.forgive(who.source, Some(&key));
     Ok(Json(json!({ "done": true, "recovery_codes": codes.shown })))
 }
@@ -144,9 +142,7 @@ async fn remove(
     console.demand_code(name, &code, who.source, now).await?;
     let note = who.note(AuditAction::SecondFactorRemove, name, "by the operator", now);
     let change = AccessChange::SecondFactorRemove { name: name.clone(), end_sessions: false };
-    if !console.inner.store.access_change(change, note).await? {
-        return Err(not_enrolled());
-    }
+    console.change_access(change, note, not_enrolled).await?;
     Ok(Json(json!({ "done": true })))
 }
 

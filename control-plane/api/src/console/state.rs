@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::rules::LoginRules;
+use crate::error::ApiError;
 use accounts::{Passwords, SessionLimits};
 use entities::EntityService;
 use events::EventHub;
 use kit::{Runtimes, Tools};
 use listen::Throttle;
-use store::Store;
+use store::{AccessChange, Store};
 
 /// Failed logins within a minute after which an address has to wait. More than a name has: behind one address there may
 /// be an office, and no account is opened by guesses at thirty of them.
@@ -80,6 +81,16 @@ impl Console {
         (self.inner.clock)()
     }
 
+    /// Changes who has access, with the event of it; `refusal` is the answer where the store does not take the change.
+    pub(super) async fn change_access(
+        &self,
+        change: AccessChange,
+        note: String,
+        refusal: impl FnOnce() -> ApiError,
+    ) -> Result<(), ApiError> {
+        if self.inner.store.access_change(change, note).await? { Ok(()) } else { Err(refusal()) }
+    }
+
     /// Forgets the sessions and tickets of logins that have ended. Worth a call every few minutes; what has ended is refused whether it was
     /// forgotten or not.
     ///
@@ -94,6 +105,13 @@ impl Console {
         self.inner.store.tickets_sweep(now).await?;
         self.inner.store.sessions_sweep(until(limits.idle_millis), until(limits.absolute_millis)).await
     }
+}
+
+/// The name of the host that this control plane runs on.
+pub(super) fn node() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "control plane".to_owned() } else { name.to_owned() }
 }
 
 impl fmt::Debug for Console {

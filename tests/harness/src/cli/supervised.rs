@@ -47,7 +47,7 @@ impl Supervised {
             (Resource::As, self.max_memory_mib.map(|mib| mib << 20), "--max-memory-mib"),
             (Resource::Cpu, self.max_cpu_seconds, CPU),
             (Resource::Fsize, self.max_file_mib.map(|mib| mib << 20), "--max-file-mib"),
-            // The memory of a limited run is nobody's to find on the disk.
+            // No copy of the memory of a limited run is left on the disk.
             (Resource::Core, self.max_memory_mib.map(|_| 0), "--max-memory-mib"),
         ];
         for (resource, limit, name) in limits {

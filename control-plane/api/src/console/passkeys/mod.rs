@@ -133,9 +133,7 @@ async fn add(
     let note = who.note(AuditAction::PasskeyAdd, &who.operator.name, &passkey.name, now);
     let keep_session = who.current.session.token_sha256;
     let change = AccessChange::PasskeyAdd { passkey: passkey.clone(), keep_session };
-    if !console.inner.store.access_change(change, note).await? {
-        return Err(too_many());
-    }
+    console.change_access(change, note, too_many).await?;
     Ok(Json(json!({ "done": true, "passkey": shown(&passkey) })))
 }
 
@@ -167,9 +165,7 @@ async fn remove(
     let note = who.note(AuditAction::PasskeyRemove, name, &passkey.name, now);
     let credential = Some(passkey.credential.clone());
     let change = AccessChange::PasskeyRemove { name: name.clone(), credential, end_sessions: false };
-    if !console.inner.store.access_change(change, note).await? {
-        return Err(unknown());
-    }
+    console.change_access(change, note, unknown).await?;
     Ok(Json(json!({ "done": true })))
 }
 
@@ -183,9 +179,11 @@ async fn remove_all(
     let name = console.named(&name).await?.name;
     let note = who.note(AuditAction::PasskeyRemove, &name, "all", console.now());
     let change = AccessChange::PasskeyRemove { name, credential: None, end_sessions: true };
-    if !console.inner.store.access_change(change, note).await? {
-        return Err(ApiError::new(StatusCode::CONFLICT, "no_passkey", "the operator has no passkey"));
-    }
+    console
+        .change_access(change, note, || {
+            ApiError::new(StatusCode::CONFLICT, "no_passkey", "the operator has no passkey")
+        })
+        .await?;
     Ok(Json(json!({ "done": true })))
 }
 

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::events::time;
 use super::recordings::demand_own;
-use super::{Replaying, State, describe, node, refused};
+use super::{Replaying, State, describe, refused};
 use crate::console::body::{self, Body};
-use crate::console::state::Console;
+use crate::console::state::{Console, node};
 use crate::console::who::Who;
 use crate::error::ApiError;
 use crate::openapi::{JSON, Routes};

@@ -62,13 +62,6 @@ pub fn router(console: &Console, replaying: Replaying) -> Routes {
 /// What a handler gets.
 type State = axum::extract::State<(Console, Replaying)>;
 
-/// The name of the host that this control plane runs on: recordings and replays are on the one that has them.
-fn node() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = name.trim();
-    if name.is_empty() { "control plane".to_owned() } else { name.to_owned() }
-}
-
 /// What an error is answered with.
 fn refused(error: &ReplayError) -> ApiError {
     let (status, word) = match error {

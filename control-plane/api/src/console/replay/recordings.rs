@@ -9,9 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_stream::StreamExt as _;
 
-use super::{Replaying, State, describe, node, refused};
+use super::events::time;
+use super::{Replaying, State, describe, refused};
 use crate::console::body::{self, Body};
-use crate::console::state::Console;
+use crate::console::state::{Console, node};
 use crate::console::who::Who;
 use crate::error::ApiError;
 use crate::openapi::Routes;
@@ -129,7 +130,6 @@ pub(super) fn demand_own(who: &Who, owner: &str, what: &str) -> Result<(), ApiEr
 
 /// A recording as answers have it.
 pub(super) fn shown(recording: &Recording) -> Value {
-    let time = |millis: Option<u64>| millis.map(clock::rfc3339);
     json!({
         "id": recording.id,
         "name": recording.name,

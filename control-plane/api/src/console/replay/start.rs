@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::events::route_name;
-use super::{Replaying, State, describe, jobs, node, refused};
+use super::{Replaying, State, describe, jobs, refused};
 use crate::console::body::{self, Body};
-use crate::console::state::Console;
+use crate::console::state::{Console, node};
 use crate::console::who::Who;
 use crate::error::ApiError;
 use crate::openapi::Routes;

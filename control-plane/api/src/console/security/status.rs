@@ -5,6 +5,7 @@ use axum::extract::State;
 use serde_json::{Value, json};
 
 use super::{describe, shapes};
+use crate::console::state::node;
 use crate::openapi::Routes;
 use compiler::acts;
 use entities::AlertRule;
@@ -102,11 +103,4 @@ fn nodes(nodes: &[NodeStatus], links: usize) -> Value {
 fn table(table: TableStatus) -> Value {
     let TableStatus { name, state, base_bytes, current, behind } = table;
     json!({ "name": name, "state": state, "base_bytes": base_bytes, "workers": { "current": current, "behind": behind } })
-}
-
-/// The name of the host that this control plane runs on.
-fn node() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = name.trim();
-    if name.is_empty() { "control plane".to_owned() } else { name.to_owned() }
 }

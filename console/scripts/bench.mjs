@@ -17,7 +17,10 @@ const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.l
 const worst = (values) => Math.max(...values);
 const round = (value) => Math.round(value * 10) / 10;
 
-/** Milliseconds of script, layout and style of one load. */
+/**
+ * Milliseconds of script, layout and style of one load, up to a quiet network. The page is looked at through the debugger alone: a locator
+ * would run its own script in it.
+ */
 async function cost(context, url, ready) {
   const page = await context.newPage();
   const debug = await context.newCDPSession(page);
@@ -26,28 +29,39 @@ async function cost(context, url, ready) {
   let bytes = 0;
   debug.on("Network.loadingFinished", ({ encodedDataLength }) => (bytes += encodedDataLength));
   await page.goto(url);
-  if (ready) await page.locator(ready).first().waitFor();
   await page.waitForLoadState("networkidle");
   const { metrics } = await debug.send("Performance.getMetrics");
+  const { result } = await debug.send("Runtime.evaluate", { expression: `document.querySelector(${JSON.stringify(ready)}) !== null` });
+  if (!result.value) throw new Error(`${url} has no ${ready} yet`);
   const of = (name) => 1000 * metrics.find((metric) => metric.name === name).value;
   await page.close();
   return { time: of("ScriptDuration") + of("LayoutDuration") + of("RecalcStyleDuration"), script: of("ScriptDuration"), layout: of("LayoutDuration") + of("RecalcStyleDuration"), bytes };
 }
 
+/** The login and the overview with an hour of traffic in it, each beside a blank page. */
 async function firstPage(browser, server) {
-  const front = await proxy(server, { "/blank": (_, response) => response.setHeader("content-type", "text/html").end("<!doctype html><html lang=en><title>Blank</title><h1>Blank</h1>") });
+  const steps = Array.from({ length: 60 }, (_, index) => ({ at: new Date(Date.now() - (60 - index) * 60_000).toISOString(), requests: 900 + index, refused: (index * 7) % 40, observed: (index * 5) % 60 }));
+  const front = await proxy(server, {
+    "/blank": (_, response) => response.setHeader("content-type", "text/html").end("<!doctype html><html lang=en><title>Blank</title><h1>Blank</h1>"),
+    "/security/_overview": async (request, response, url) => {
+      const answer = await fetch(url, { headers: { cookie: request.headers.cookie } });
+      response.setHeader("content-type", "application/json").end(JSON.stringify({ ...(await answer.json()), steps }));
+    },
+  });
   const page = await open(browser, { url: front.url });
   await login(page);
-  const [own, blank] = [[], []];
+  const [overview, asked, blank] = [[], [], []];
   for (let load = 0; load < LOADS; load += 1) {
-    own.push(await cost(page.context(), `${front.url}/console/`, ".chart canvas"));
-    blank.push(await cost(page.context(), `${front.url}/blank`, null));
+    const fresh = await browser.newContext({ baseURL: front.url });
+    overview.push(await cost(page.context(), `${front.url}/console/`, ".chart svg"));
+    asked.push(await cost(fresh, `${front.url}/console/`, "input[name=password]"));
+    blank.push(await cost(page.context(), `${front.url}/blank`, "h1"));
+    await fresh.close();
   }
-  console.log(`first page, median of ${LOADS} loads: ${round(median(own.map(({ time }) => time)))} ms (script ${round(median(own.map(({ script }) => script)))}, layout and style ${round(median(own.map(({ layout }) => layout)))}); a blank page: ${round(median(blank.map(({ time }) => time)))} ms`);
+  const of = (loads) => `${round(median(loads.map(({ time }) => time)))} ms (script ${round(median(loads.map(({ script }) => script)))}, layout and style ${round(median(loads.map(({ layout }) => layout)))})`;
+  console.log(`medians of ${LOADS} loads: overview ${of(overview)}, login ${of(asked)}, a blank page ${of(blank)}`);
+  console.log(`the login without a cache: ${asked[0].bytes} bytes transferred`);
   await page.context().close();
-  const fresh = await browser.newContext({ baseURL: front.url });
-  console.log(`first page without a cache, files of the console before the login: ${(await cost(fresh, `${front.url}/console/`, "input")).bytes} bytes transferred`);
-  await fresh.close();
   front.close();
 }
 

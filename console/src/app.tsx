@@ -11,6 +11,7 @@ import { Preferences } from "./preferences";
 import { SessionContext } from "./session";
 import { Page, Problem } from "./ui/page";
 import { RoleNote, useMay, type Role } from "./ui/role";
+import { Late } from "./ui/late";
 import { Toasts, tellProblem } from "./ui/toast";
 
 /** What a page gets: the rest of its path, such as an id. */
@@ -59,6 +60,7 @@ function entryOf(path: string): Entry | undefined {
 // Before anything else looks at the address: a token must not stay in it.
 let token = takeToken();
 let answer = takeAnswer();
+let refused = false;
 
 /** The application. */
 export function App() {
@@ -71,12 +73,15 @@ export function App() {
       setSession(session);
       if (session.second_factor_required && current().path !== "/account") navigate(href("/account"), "replace");
     }, (error: unknown) => {
-      if (error instanceof ApiError && error.status === 401) toLogin();
-      else setError(error);
+      if (error instanceof ApiError && error.status === 401) {
+        refused = true;
+        toLogin();
+      } else setError(error);
     });
   }, []);
   useEffect(() => {
     onSessionEnd(() => {
+      refused = true;
       setSession(null);
       toLogin();
     });
@@ -86,9 +91,9 @@ export function App() {
     return () => document.removeEventListener("click", followLinks);
   }, [start]);
 
-  if (route.path === "/login") return <Login token={token} answer={answer} onDone={(session) => { token = answer = null; setSession(session); }} />;
+  if (route.path === "/login") return <Login token={token} answer={answer} refused={refused} onDone={(session) => { token = answer = null; refused = false; setSession(session); }} />;
   if (error) return <main class="alone"><Page title={t("app.name")}><Problem error={error} retry={start} /></Page></main>;
-  if (!session) return <main class="alone" aria-busy="true"><p role="status">{t("state.loading")}</p></main>;
+  if (!session) return <main class="alone" aria-busy="true"><Late><p role="status">{t("state.loading")}</p></Late></main>;
   return (
     <SessionContext.Provider value={session}>
       <Shell session={session} onLogout={() => setSession(null)} />

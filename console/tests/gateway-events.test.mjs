@@ -44,7 +44,7 @@ test("the overview counts what the gateway did", async () => {
   await until("the figures", async () => (await gateway.api("GET", "/events/_overview?span=hour")).totals.refused >= 3);
   await login(page);
   await page.getByText("1 / 1").waitFor();
-  await page.locator(".chart canvas").waitFor();
+  await page.locator(".chart svg").waitFor();
   const { totals, by_route } = await gateway.api("GET", "/events/_overview?span=hour");
   assert.ok(totals.requests >= totals.refused && by_route.some((share) => share.id === "shop"), JSON.stringify({ totals, by_route }));
   await page.getByRole("link", { name: "shop", exact: true }).focus();
@@ -165,7 +165,7 @@ test("scripts in everything that a client writes stay texts on every page", asyn
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
   }
-  for (const [path, selector] of [["incidents", ".rows .row"], [`incidents/ip%3A${SCRIPTER}`, ".timeline li"], ["tuning", ".rows .row"], ["live", "main h1"], ["", ".chart canvas"]]) {
+  for (const [path, selector] of [["incidents", ".rows .row"], [`incidents/ip%3A${SCRIPTER}`, ".timeline li"], ["tuning", ".rows .row"], ["live", "main h1"], ["", ".chart svg"]]) {
     await page.goto(`/console/${path}`);
     await page.locator(selector).first().waitFor();
     await page.waitForLoadState("networkidle").catch(() => undefined);

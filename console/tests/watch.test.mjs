@@ -27,7 +27,7 @@ test("the overview shows figures and gaps, and survives a release without events
   await answer(page, "/events/_overview", overview);
   await page.reload();
   await page.getByText("threat-response").waitFor();
-  await page.locator(".chart canvas").waitFor();
+  await page.locator(".chart svg").waitFor();
   await axe(page, "overview");
   await shot(page, "overview");
   await page.getByRole("button", { name: "1 week" }).click();
@@ -41,7 +41,7 @@ test("the overview in the dark and on a phone", async () => {
   const page = await open(browser, server, { colorScheme: "dark" });
   await answer(page, "/events/_overview", overview);
   await login(page);
-  await page.locator(".chart canvas").waitFor();
+  await page.locator(".chart svg").waitFor();
   await axe(page, "overview, dark");
   await shot(page, "overview-dark");
   await page.done();
@@ -51,7 +51,7 @@ test("the overview in the dark and on a phone", async () => {
   await phone.getByLabel("Name").fill("alice");
   await phone.getByLabel("Password").fill("correct horse battery");
   await phone.keyboard.press("Enter");
-  await phone.locator(".chart canvas").waitFor();
+  await phone.locator(".chart svg").waitFor();
   assert.ok(await phone.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the page is wider than the phone");
   await axe(phone, "overview, phone");
   await shot(phone, "overview-phone");

@@ -4,7 +4,7 @@ import { en } from "./en";
 
 /** The names of all texts. */
 export type Key = keyof typeof en;
-/** A text for one and for any other count, by the rules of the language (`Intl.PluralRules`). */
+/** A text for one and for any other count. */
 export interface Forms {
   readonly one: string;
   readonly other: string;
@@ -47,6 +47,7 @@ export async function loadCatalogue(): Promise<void> {
 /** A text, with `{name}` replaced by parameters. One with forms takes the form for `count`, which is a number. */
 export function t<K extends Key>(key: K, ...[parameters = {} as Parameters]: K extends Counted ? [Parameters & { count: number }] : [Parameters?]): string {
   const text: string | Forms = texts[key];
+  if (typeof text === "string" && !text.includes("{")) return text;
   const chosen = typeof text === "string" ? text : text[form(Number(parameters["count"]))];
   return chosen.replace(/\{(\w+)\}/g, (whole, name: string) => {
     const value = parameters[name];
@@ -54,9 +55,12 @@ export function t<K extends Key>(key: K, ...[parameters = {} as Parameters]: K e
   });
 }
 
-/** The form for a number as [`number`] writes it: 1.04 is written as 1. */
+/**
+ * The form for a number as [`number`] writes it: 1.04 is written as 1. English and German have the same rule; a language with another one
+ * needs `Intl.PluralRules` here, which makes the first page slower (see `number`).
+ */
 function form(count: number): keyof Forms {
-  return kept("plural", () => new Intl.PluralRules(language(), { maximumFractionDigits: 1 })).select(count) === "one" ? "one" : "other";
+  return Math.round(Math.abs(count) * 10) === 10 ? "one" : "other";
 }
 
 /** A text whose key is made of data, such as an action; the data itself where there is no such text. */
@@ -76,6 +80,8 @@ function kept<T>(name: string, make: () => T): T {
 
 /** A number with the separators of the language and at most one decimal. */
 export function number(value: number): string {
+  // Digits without a separator are the same in every language of the console; the first use of `Intl` in a page takes about 10 ms.
+  if (Number.isInteger(value) && value >= 0 && value < 1000) return String(value);
   return kept("number", () => new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 })).format(value);
 }
 
@@ -97,14 +103,25 @@ export function millis(time: number | string | null | undefined): number | null 
   return Number.isFinite(value) ? value : null;
 }
 
-/** A local date and time, short. */
+/** A local date and time as logs write it, the same in every language: `2026-11-27 14:05:09`. */
 export function local(time: number): string {
-  return kept("local", () => new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "medium" })).format(time);
+  const at = new Date(time);
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock(time)}`;
 }
 
-/** A time of the day, for charts and streams. */
+/** A local time of the day: `14:05:09`, or `14:05`. */
 export function clock(time: number, seconds = true): string {
-  return kept(seconds ? "seconds" : "minutes", () => new Intl.DateTimeFormat(locale(), { hour: "2-digit", minute: "2-digit", ...(seconds ? { second: "2-digit" } : {}) })).format(time);
+  const at = new Date(time);
+  return `${two(at.getHours())}:${two(at.getMinutes())}${seconds ? `:${two(at.getSeconds())}` : ""}`;
+}
+
+function two(value: number): string {
+  return String(value).padStart(2, "0");
+}
+
+/** A day of the week and of the month. */
+export function weekday(time: Date): string {
+  return kept("weekday", () => new Intl.DateTimeFormat(locale(), { weekday: "short", day: "numeric" })).format(time);
 }
 
 const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1000]];

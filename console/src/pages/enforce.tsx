@@ -7,7 +7,7 @@ import { trial, type Tally, type Trial } from "../api/trial";
 import { enforcedRoute, routesOf, type ChainStep } from "../chain/chain";
 import { loadPolicies } from "../chain/load";
 import { Diff } from "../forms/diff-view";
-import { number, t, word } from "../i18n";
+import { local, number, t, word } from "../i18n";
 import { href } from "../router";
 import { useLoaded } from "../ui/async";
 import { Badge, Field } from "../ui/bits";
@@ -143,7 +143,7 @@ function Verdict({ of: { trial, routes, stored }, subject }: { of: Evidence; sub
         <p class="notice warn" role="status"><strong>{t(trial.partial || subject.sampled ? "enforce.some.least" : "enforce.some", { requests: trial.requests, callers: trial.callers })}</strong> <a href={href("/events", filters)}>{t("enforce.events")}</a></p>
       )}
       {subject.sampled && <p class="muted">{t("enforce.sampled")} <a href={href("/api")}>{t("nav.api")}</a></p>}
-      {trial.from && <p class="muted">{t("enforce.partial", { from: new Date(trial.from).toLocaleString() })}</p>}
+      {trial.from && <p class="muted">{t("enforce.partial", { from: local(Date.parse(trial.from)) })}</p>}
       <p class="muted">{routes.length > 0 ? <>{t("enforce.routes")} {routes.map((route) => <span key={route ?? ""}><Badge>{route ?? t("overview.no_route")}</Badge> </span>)}</> : ""}</p>
       {trial.requests > 0 && (
         <div class="columns">

@@ -1,7 +1,7 @@
 /** Search in stored events. */
 import { useEffect, useState } from "preact/hooks";
 import { search, type Stored } from "../api/events";
-import { t, word } from "../i18n";
+import { local, t, word } from "../i18n";
 import { Badge } from "../ui/bits";
 import { EventDetails, actionOf, callerOf, sentence, toneOf } from "../ui/event";
 import { EventFilters, begin, useEventFilters, useEventTimes } from "../ui/event-filters";
@@ -37,7 +37,7 @@ export default function Events() {
       setEvents((before) => (cursor ? [...before, ...found.events] : found.events));
       setNext(found.next);
       setError(null);
-      tell(found.complete || !found.searched_from ? "" : t("events.searched", { from: new Date(found.searched_from).toLocaleString() }));
+      tell(found.complete || !found.searched_from ? "" : t("events.searched", { from: local(Date.parse(found.searched_from)) }));
     } catch (error) {
       if (!signal?.aborted) setError(error);
     }

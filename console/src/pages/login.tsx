@@ -61,7 +61,7 @@ function wanted(): string | null {
 }
 
 /** Asks for what is needed, then goes to where the operator wanted to be. */
-export function Login({ token, answer, onDone }: { token: string | null; answer: ProviderAnswer | null; onDone: (session: Session) => void }) {
+export function Login({ token, answer, refused, onDone }: { token: string | null; answer: ProviderAnswer | null; /** There is no session: the control plane has just said so. */ refused: boolean; onDone: (session: Session) => void }) {
   const [step, setStep] = useState<Step>(token ? "link" : answer ? "provider" : "password");
   const [methods, setMethods] = useState<LoginMethods | null>(null);
   const [ticket, setTicket] = useState<Ticket | null>(null);
@@ -79,6 +79,7 @@ export function Login({ token, answer, onDone }: { token: string | null; answer:
     loginMethods().then(setMethods, () => setMethods(null));
     if (answer) void begin(endAtProvider(answer));
     // A session that is there needs no password; a link is for the operator that it names.
+    else if (refused) focus();
     else if (!token) me().then(done, focus);
   }, []);
   useEffect(() => {

@@ -59,8 +59,8 @@ function Figures({ data, span }: { data: Overview; span: Span }) {
   const times = useMemo(() => data.steps.map((step) => Date.parse(step.at)), [data]);
   const lines = useMemo(
     () => [
-      { label: t("overview.refused"), colour: "--bad", values: data.steps.map((step) => step.refused) },
-      { label: t("overview.observed"), colour: "--info", values: data.steps.map((step) => step.observed) },
+      { label: t("overview.refused"), tone: "bad" as const, values: data.steps.map((step) => step.refused) },
+      { label: t("overview.observed"), tone: "info" as const, values: data.steps.map((step) => step.observed) },
     ],
     [data],
   );

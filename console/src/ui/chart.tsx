@@ -1,77 +1,61 @@
-/** Lines over time, drawn by uPlot; the figures are in a table for screen readers. */
-import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
-import { clock, local, number, t } from "../i18n";
+/** Lines over time, as SVG; the figures are in a table for screen readers. Colours come from the style sheet, so a change of theme draws nothing anew. */
+import { ticks } from "d3-array";
+import { line } from "d3-shape";
+import { useMemo, useState } from "preact/hooks";
+import { local, number, t } from "../i18n";
+import { timeTicks } from "./time-ticks";
 
-/** One line. `colour` is the name of a custom property. */
+/** One line. `tone` is the name of its colour in the style sheet. */
 export interface Line {
   label: string;
-  colour: string;
+  tone: "bad" | "info";
   values: number[];
 }
 
-/** A chart of lines; `times` are milliseconds since 1970. */
-export function Chart({ label, times, lines, height = 180 }: { label: string; times: number[]; lines: Line[]; height?: number }) {
-  const box = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    let plot: uPlot | null = null;
-    const draw = () => {
-      plot?.destroy();
-      const style = getComputedStyle(element);
-      const colour = (name: string) => style.getPropertyValue(name).trim() || style.color;
-      const probe = document.createElement("span");
-      element.append(probe);
-      // light-dark() is resolved by the browser, not by a canvas.
-      const resolved = (name: string) => {
-        probe.style.color = colour(name);
-        return getComputedStyle(probe).color;
-      };
-      const grid = { stroke: resolved("--line"), width: 1 };
-      const ink = resolved("--muted");
-      const axis = { stroke: ink, grid, ticks: grid, font: `12px ${style.fontFamily}` };
-      const long = (times.at(-1) ?? 0) - (times[0] ?? 0) > 172_800_000;
-      plot = new uPlot(
-        {
-          width: element.clientWidth,
-          height,
-          legend: { show: false },
-          cursor: { y: false },
-          axes: [
-            { ...axis, values: (_, ticks) => ticks.map((tick) => (long ? new Date(tick * 1000).toLocaleDateString(document.documentElement.lang, { weekday: "short", day: "numeric" }) : clock(tick * 1000, false))) },
-            { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => number(tick)) },
-          ],
-          scales: { y: { range: (_, __, max) => [0, Math.max(4, max * 1.1)] } },
-          series: [{}, ...lines.map((line) => ({ label: line.label, stroke: resolved(line.colour), width: 2, points: { show: false } }))],
-        },
-        [times.map((time) => time / 1000), ...lines.map((line) => line.values)],
-        element,
-      );
-      probe.remove();
+/** The drawing's own unit, in both directions: it is stretched to the size of its box. */
+const SIZE = 1000;
+/** The highest value of an empty chart. */
+const LEAST_TOP = 4;
+
+/** A chart of lines; `times` are milliseconds since 1970, ascending. */
+export function Chart({ label, times, lines }: { label: string; times: number[]; lines: Line[] }) {
+  const [at, point] = useState<number | null>(null);
+  const { x, rows, paths, columns } = useMemo(() => {
+    const top = Math.max(LEAST_TOP, 1.1 * Math.max(0, ...lines.flatMap((line) => line.values)));
+    const [first, last] = [times[0] ?? 0, times.at(-1) ?? 1];
+    const x = (time: number) => (SIZE * (time - first)) / Math.max(1, last - first);
+    const y = (value: number) => SIZE - (SIZE * value) / top;
+    const draw = line<number>((_, index) => x(times[index] ?? first), y).digits(1);
+    return {
+      x,
+      rows: ticks(0, top, 4).map((value) => ({ text: number(value), y: y(value) })),
+      columns: timeTicks(first, last).map(({ time, text }) => ({ text, x: x(time) })),
+      paths: lines.map(({ values, ...line }) => ({ ...line, path: draw(values) ?? "" })),
     };
-    draw();
-    const observer = new ResizeObserver(() => plot && Math.abs(plot.width - element.clientWidth) > 1 && plot.setSize({ width: element.clientWidth, height }));
-    observer.observe(element);
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    const theme = new MutationObserver(draw);
-    theme.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
-    scheme.addEventListener("change", draw);
-    return () => {
-      observer.disconnect();
-      theme.disconnect();
-      scheme.removeEventListener("change", draw);
-      plot?.destroy();
-    };
-  }, [times, lines, height]);
+  }, [times, lines]);
+  const pointed = at === null ? undefined : times[at];
+  const follow = (event: PointerEvent & { currentTarget: Element }) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    const share = (event.clientX - box.left) / Math.max(1, box.width);
+    point(Math.max(0, Math.min(times.length - 1, Math.round(share * (times.length - 1)))));
+  };
   return (
     <figure class="chart">
       <figcaption>
         {lines.map((line) => (
-          <span key={line.label} class="key"><i class={`swatch ${line.colour.slice(2)}`} aria-hidden="true" />{line.label}</span>
+          <span key={line.label} class="key"><i class={`swatch ${line.tone}`} aria-hidden="true" />{line.label}{at !== null && `: ${number(line.values[at] ?? 0)}`}</span>
         ))}
+        {pointed !== undefined && <span>{local(pointed)}</span>}
       </figcaption>
-      <div ref={box} class="canvas" aria-hidden="true" />
+      <div class="plot" aria-hidden="true" onPointerMove={follow} onPointerLeave={() => point(null)}>
+        <svg viewBox={`0 0 ${SIZE} ${SIZE}`} preserveAspectRatio="none">
+          <path class="grid" d={rows.map((row) => `M0 ${row.y}H${SIZE}`).join("") + columns.map((column) => `M${column.x} 0V${SIZE}`).join("")} />
+          {pointed !== undefined && <path class="pointer" d={`M${x(pointed)} 0V${SIZE}`} />}
+          {paths.map((line) => <path key={line.label} class={line.tone} d={line.path} />)}
+        </svg>
+        {rows.map((row) => <span key={row.y} class="row" style={{ top: percent(row.y) }}>{row.text}</span>)}
+        {columns.map((column) => <span key={column.x} class="column" style={{ left: percent(column.x) }}>{column.text}</span>)}
+      </div>
       <div class="sr-only"><table>
         <caption>{label}</caption>
         <thead><tr><th scope="col">{t("col.time")}</th>{lines.map((line) => <th key={line.label} scope="col">{line.label}</th>)}</tr></thead>
@@ -83,4 +67,8 @@ export function Chart({ label, times, lines, height = 180 }: { label: string; ti
       </table></div>
     </figure>
   );
+}
+
+function percent(at: number): string {
+  return `${(100 * at) / SIZE}%`;
 }

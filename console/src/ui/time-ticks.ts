@@ -1,0 +1,41 @@
+/** The labelled points of a time axis. */
+import { clock, weekday } from "../i18n";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const STEPS = [MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 6 * HOUR, 12 * HOUR];
+/** More labels than this run into each other on a phone. */
+const MOST = 8;
+
+/** A point of the axis: milliseconds since 1970 and its label. */
+export interface TimeTick {
+  time: number;
+  text: string;
+}
+
+/** At most 31 round local times from `first` to `last`: times of the day, or days where eight times of the day are not enough. */
+export function timeTicks(first: number, last: number): TimeTick[] {
+  const step = STEPS.find((step) => (last - first) / step <= MOST);
+  return step === undefined ? days(first, last) : times(first, last, step);
+}
+
+function times(first: number, last: number, step: number): TimeTick[] {
+  const offset = new Date(first).getTimezoneOffset() * MINUTE;
+  const ticks: TimeTick[] = [];
+  for (let time = Math.ceil((first - offset) / step) * step + offset; time <= last; time += step) ticks.push({ time, text: clock(time, false) });
+  return ticks;
+}
+
+function days(first: number, last: number): TimeTick[] {
+  const ticks: TimeTick[] = [];
+  const day = new Date(first);
+  const every = Math.ceil((last - first) / DAY / MOST);
+  do {
+    // The hour of midnight moves with daylight saving time, so the calendar counts.
+    day.setHours(0, 0, 0, 0);
+    day.setDate(day.getDate() + every);
+    if (day.getTime() <= last) ticks.push({ time: day.getTime(), text: weekday(day) });
+  } while (day.getTime() <= last && ticks.length < 31);
+  return ticks;
+}

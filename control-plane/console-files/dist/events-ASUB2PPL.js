@@ -1,1 +1,0 @@
-import{c as a,d as b}from"./chunk-ZBLBOHBO.js";import"./chunk-SQT3Q34D.js";import"./chunk-GGITQ3YO.js";import"./chunk-UMNFGP5F.js";import"./chunk-7QUBROUV.js";import"./chunk-J5RIJC5V.js";import"./chunk-3E7ZPZBF.js";import"./chunk-IGF7RJO2.js";import"./chunk-GRIZAOU4.js";import"./chunk-A7CQC45X.js";import"./chunk-WZLE3ANU.js";export{a as EVENT_COLUMNS,b as default};

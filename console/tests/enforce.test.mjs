@@ -38,9 +38,11 @@ function dryRun(url) {
     const stored = event(index);
     Object.assign(stored.event, { route: { id: "shop", name: "Shop", node: "gateway-1" }, source: { ip: `203.0.113.${index % 3}` } }, more);
     Object.assign(stored.event.decision, { action: "deny", dry_run: true, enforced: false }, decision);
-    stored.event.event.outcome = index === 11 ? "blocked" : "observed";
+    Object.assign(stored.event.event, { action: stored.event.decision.action, outcome: index === 11 ? "blocked" : "observed" });
     stored.event.event.module = index === 10 ? "waf" : index % 2 ? "threat-gate" : "threat-response";
-    stored.event.threat.signals[0].tag = index === 1 ? SCRIPT : "waf:blocked";
+    // A request that a WAF would have refused; one of them with the attacker's text in place of the tag.
+    stored.event.message = stored.event.decision.reason = "score 50 reaches tier 0 of policy `Trial`";
+    Object.assign(stored.event.threat.signals[0], { source: "waf.seclang", kind: "waf", tag: index === 1 ? SCRIPT : "waf:match", detail: "rule 942100: SQL Injection Attack Detected via libinjection and 3 more" });
     return stored;
   };
   const same = made(4, {});
@@ -125,11 +127,12 @@ test("from dry run to enforcing: what would have been held back, the difference,
   // Five requests of three callers: one of them has two events; a harmless action, another route, the WAF's own and what was refused do not count.
   await dialog.getByText("Would have been held back in the last day: requests 5, callers 3.").waitFor();
   const row = (caption, name) => dialog.getByRole("table", { name: caption }).getByRole("row", { name });
-  await row("By rule or signal", /waf:blocked.*4/).waitFor();
+  await row("By rule or signal", /waf:match.*4/).waitFor();
+  await row("By rule or signal", /942100 SQL Injection Attack Detected via libinjection.*5/).waitFor();
   await row("By rule or signal", /img src=x.*1/).waitFor();
   await row("By route", /shop.*5/).waitFor();
   await row("Top callers", /ip:203.0.113.0.*2/).waitFor();
-  assert.match(await dialog.getByRole("link", { name: "ip:203.0.113.0" }).getAttribute("href"), /\/console\/events\?type=security&outcome=observed&dry_run=true&from=.*&ref=ip%3A203\.0\.113\.0/);
+  assert.match(await dialog.getByRole("link", { name: "ip:203.0.113.0" }).getAttribute("href"), /\/console\/events\?type=security&outcome=observed&dry_run=true&route=shop&from=.*&ref=ip%3A203\.0\.113\.0/);
   await dialog.locator(".diff .added", { hasText: '"dry_run": false' }).waitFor();
   await axe(page, "enforce");
   await dialog.getByRole("button", { name: "Enforce now" }).click();
@@ -160,11 +163,11 @@ test("a plugin with a dry run of its own goes to enforcing from the chain of its
   const page = await open(browser, server);
   await answer(page, "/events/_status", store);
   await answer(page, "/events/_search", (url) => {
-    const wanted = ["plugin", "route", "outcome"].map((name) => url.searchParams.get(`filter.${name}`));
-    assert.deepEqual(wanted, ["fail2ban", "shop", "observed"]);
+    const wanted = ["plugin", "route", "outcome", "dry_run"].map((name) => url.searchParams.get(`filter.${name}`));
+    assert.deepEqual(wanted, ["fail2ban", "shop", "observed", "true"]);
     const reported = [0, 1].map((index) => {
       const stored = event(index);
-      Object.assign(stored.event.event, { outcome: "observed", action: "ban", module: "fail2ban" });
+      Object.assign(stored.event.event, { category: "fail2ban", outcome: "observed", action: "ban", module: "fail2ban" });
       Object.assign(stored.event.decision, { action: "ban", dry_run: true, enforced: false });
       return stored;
     });
@@ -173,11 +176,12 @@ test("a plugin with a dry run of its own goes to enforcing from the chain of its
   await login(page, "/console/policies/routes/shop");
   await page.getByRole("button", { name: "Enforce … fail2ban" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByText("requests 2, callers 2").waitFor();
+  await dialog.getByText("callers 2, bans 2").waitFor();
+  await dialog.getByText(/The threat gate of this chain does not enforce/).waitFor();
   await dialog.locator(".diff .added", { hasText: '"fail2ban_dry_run": false' }).waitFor();
   await axe(page, "enforce a plugin");
   await dialog.getByLabel("Reason").fill("quiet for a week");
-  await dialog.getByLabel(/Hold back requests/).check();
+  await dialog.getByLabel("Ban callers like these (2)").check();
   await dialog.getByRole("button", { name: "Enforce now" }).click();
   await page.getByText(/enforces\.$/).waitFor();
   const { plugins, metadata } = await api("GET", "/entities/routes/shop");
@@ -187,7 +191,7 @@ test("a plugin with a dry run of its own goes to enforcing from the chain of its
   await api("PATCH", "/entities/routes/bare", { plugins: [{ plugin: "SvcApiContract", plugin_index: 1, config: {} }] });
   const other = await page.context().newPage();
   await answer(other, "/events/_status", store);
-  await answer(other, "/events/_search", () => ({ body: { events: [{ ...event(0), event: { ...event(0).event, event: { outcome: "observed", module: "api-contract" } } }], next: null, complete: true, searched_from: null, examined: 1 } }));
+  await answer(other, "/events/_search", () => ({ body: { events: [{ ...event(0), event: { ...event(0).event, event: { category: "api", action: "log", outcome: "observed", module: "api-contract" }, decision: { action: "log", dry_run: true, enforced: false } } }], next: null, complete: true, searched_from: null, examined: 1 } }));
   await other.goto("/console/policies/routes/bare");
   await other.getByRole("button", { name: "Enforce … API contract check" }).click();
   await other.getByText("at least: requests 1, callers 1").waitFor();
@@ -208,7 +212,7 @@ test("nothing would have been held back; a configuration that only detects; a re
     if (url.searchParams.get("filter.config") !== "main") return { body: { events: [], next: null, complete: true, searched_from: null, examined: 0 } };
     assert.equal(url.searchParams.get("filter.dry_run"), "true");
     const trail = event(0);
-    trail.event = { "@type": "SvcWafTrailEvent", source: { ip: "203.0.113.9" }, http: trail.event.http, route: trail.event.route, matches: [{ rule_id: 7 }], would_block: { rule_id: 1, status: 403, msg: SCRIPT } };
+    trail.event = { "@type": "SvcWafTrailEvent", config: { id: "main", name: "Main" }, blocking: false, block: null, source: { ip: "203.0.113.9", apikey: null, user: null }, http: trail.event.http, route: trail.event.route, rule_ids: [7], matches: [{ rule_id: 7, phase: 2, msg: SCRIPT, variable: "ARGS:q", value: SCRIPT }], would_block: { rule_id: 1, status: 403, msg: SCRIPT } };
     return { body: { events: [trail], next: null, complete: true, searched_from: null, examined: 1 } };
   });
   await login(page, "/console/policies/threat-policies/quiet?enforce=1");

@@ -21,7 +21,7 @@ before(async () => {
     const config = { waf: false, api_contract: true, api_contract_id: "shop", api_contract_mode: "monitor", bots: true, bot_policy: "shop" };
     await api("POST", "/entities/routes", { id: "shop", name: "Shop", backend, plugins: [{ plugin: "SecuritySuitePreset", config }] });
     await api("POST", "/entities/routes", { id: "bare", name: "Without a contract", backend, hosts: ["bare.example"], plugins: [] });
-  }, true);
+  }, { tls: true });
   browser = await launch();
   await gateway.answers(200, "/items", { headers: PYTHON });
   for (let number = 0; number < 6; number += 1) {

@@ -35,12 +35,15 @@ export async function until(what, probe, patience = PATIENCE) {
 
 /** Control plane, Envoy and backend. */
 export class Gateway {
-  /** `configure` gets the console's API and the backend's address, before Envoy starts. With `tls` the gateway's listener speaks TLS. */
-  static async start(configure, tls = false) {
+  /**
+   * `configure` gets the console's API and the backend's address, before Envoy starts. With `tls` the gateway's listener speaks TLS. `reply`
+   * may set the status and the headers of the backend's response to a request and its body; what it returns is the body, `{"ok":true}` if nothing.
+   */
+  static async start(configure, { tls = false, reply = () => undefined } = {}) {
     for (const [path, make] of [[ENVOY, "make envoy"], [FILTERS, "make filters"]]) assert.ok(existsSync(path), `${path} is missing; run \`${make}\``);
     const gateway = new Gateway();
     try {
-      await gateway.begin(configure, tls);
+      await gateway.begin(configure, tls, reply);
     } catch (error) {
       await gateway.stop();
       throw error;
@@ -48,13 +51,13 @@ export class Gateway {
     return gateway;
   }
 
-  async begin(configure, tls) {
+  async begin(configure, tls, reply) {
     this.folder = mkdtempSync(join(tmpdir(), "palisade-console-envoy-"));
-    this.backend = createServer((request, response) => {
-      request.resume();
+    this.backend = createServer(async (request, response) => {
+      const body = Buffer.concat(await request.toArray()).toString();
       response.setHeader("content-type", "application/json");
       if (request.url.startsWith("/missing")) response.statusCode = 404;
-      response.end(JSON.stringify({ ok: true }));
+      response.end(reply(request, body, response) ?? JSON.stringify({ ok: true }));
     });
     await new Promise((resolve) => this.backend.listen(0, "127.0.0.1", resolve));
     this.server = await Server.start(["--filters-dir", FILTERS]);

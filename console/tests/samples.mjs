@@ -12,12 +12,13 @@ function sequence(seed) {
   };
 }
 
+/** What plugins report, in their words: the detail of the signal, the action, the tag, the score, and the source of the signal with its kind. */
 const WHAT = [
-  ["rule 949110: Inbound Anomaly Score Exceeded (Total Score: 23)", "deny", "waf:blocked", 50],
-  ["the address is on the feed “Spamhaus DROP”", "deny", "feed:drop", 65],
-  ["login attempts for 41 names in 2 minutes", "ban", "login:spraying", 92],
-  ["a trap was touched: /wp-admin/setup.php", "challenge", "honeypot:path", 40],
-  ["rule 942100: SQL Injection Attack Detected via libinjection", "log", "waf:match", 30],
+  ["rule 949110: Inbound Anomaly Score Exceeded (Total Score: 23)", "deny", "waf:blocked", 50, "waf.seclang", "waf"],
+  ["the address is on the threat feed `Spamhaus DROP`", "deny", "feed:drop", 65, "reputation.feed", "feed"],
+  ["password spraying: one password failed for 41 accounts (window 900 s)", "ban", "login:password_spraying", 92, "login", "login"],
+  ["the decoy path `/wp-admin/setup.php` was asked for", "challenge", "honeypot:path", 40, "honeypot", "honeypot"],
+  ["rule 942100: SQL Injection Attack Detected via libinjection and 3 more", "log", "waf:match", 30, "waf.seclang", "waf"],
 ];
 
 /** `count` incidents; the second one is an attack on the console. */
@@ -59,15 +60,15 @@ export function bans(count, now = Date.now()) {
 
 /** An event about a request. */
 export function event(index, now = Date.now()) {
-  const [message, action, tag, score] = WHAT[index % WHAT.length];
+  const [message, action, tag, score, source, kind] = WHAT[index % WHAT.length];
   const attack = index === 1;
   const at = new Date(now - index * 4100).toISOString();
   return {
     id: `event_${index.toString(16).padStart(16, "0")}`, at,
     event: {
       "@type": "SvcSecurityEvent", "@id": `event_${index}`, "@timestamp": at, message: attack ? SCRIPT : message,
-      event: { category: "threat", action, outcome: index % 3 === 2 ? "observed" : "blocked", severity: 3, module: index % 2 ? "threat-response" : "waf" },
-      source: { ip: `203.0.113.${index % 200}` }, threat: { score, tags: [tag], signals: [{ source: "waf.seclang", kind: "rule", tag, weight: score, effective_weight: score, confidence: 1, detail: attack ? SCRIPT : message, at: now }] },
+      event: { kind: "alert", category: "threat", action, outcome: index % 3 === 2 ? "observed" : "blocked", severity: 3, module: index % 2 ? "threat-response" : "waf", dataset: "svc.threat" },
+      source: { ip: `203.0.113.${index % 200}`, apikey: null, user: null }, threat: { score, tags: [tag], signals: [{ source, kind, tag, weight: score, effective_weight: score, confidence: 1, detail: attack ? SCRIPT : message, at: now }] },
       incident: { id: "incident_0", count: index }, route: { id: "shop", name: "Shop", node: "gateway-1" },
       http: { request_id: `582ca865-6c8e-43de-b2dd-${index.toString(16).padStart(12, "0")}`, method: "GET", host: attack ? SCRIPT : "shop.example", path: attack ? `/${SCRIPT}` : ["/search", "/login", "/cart/7", "/api/orders/19"][index % 4], status: 403 },
       decision: { action, score, tier: 1, dry_run: index % 5 === 4, enforced: index % 3 !== 2, reason: message },
@@ -109,7 +110,7 @@ export function explained(reference) {
     reference, found: true,
     request: { at: new Date(Date.now() - 90_000).toISOString(), method: "GET", host: "shop.example", path: `/search/${SCRIPT}`, status: 403, route: { id: "shop", name: "Shop", node: "gateway-1" }, source: { ip: "203.0.113.9" } },
     verdict: { outcome: "blocked", action: "deny", module: "threat-response", dry_run: false, enforced: true, score: 50, tier: 1, reason: "score 50 reaches tier 2" }, incident: "incident_0000000000000001",
-    signals: [{ source: "waf.seclang", kind: "rule", tag: "waf:blocked", weight: 50, effective_weight: 50, confidence: 1, detail: "rule 942100" }, { source: "ip-reputation", kind: "feed", tag: "feed:drop", weight: 20, effective_weight: 10, confidence: 0.5, detail: "Spamhaus DROP" }],
+    signals: [{ source: "waf.seclang", kind: "waf", tag: "waf:blocked", weight: 50, effective_weight: 50, confidence: 1, detail: "rule 942100: SQL Injection Attack Detected via libinjection" }, { source: "reputation.feed", kind: "feed", tag: "feed:drop", weight: 20, effective_weight: 10, confidence: 0.5, detail: "the address is on the threat feed `Spamhaus DROP`" }],
     rules: [{ rule_id: 942100, msg: "SQL Injection Attack Detected via libinjection", phase: 2, severity: "CRITICAL", tags: ["attack-sqli"], variable: "ARGS:q", value: `1' UNION SELECT password FROM users-- ${SCRIPT}`, logdata: "Matched Data: 1UEkn found within ARGS:q", config: { id: "shop-waf", name: "Shop" }, refused: true }],
     events: [event(0), event(1)], truncated: false,
   };

@@ -14,7 +14,8 @@ export interface EventBody {
   request_id?: string | null;
   user?: { name?: string; email?: string } | null;
   event?: { category?: string; action?: string; outcome?: string; severity?: number; module?: string };
-  source?: { ip?: string; apikey?: string | null; user?: string | null };
+  /** `network` of callers of IPv6: what they are judged by. */
+  source?: { ip?: string; network?: string; apikey?: string | null; user?: string | null };
   threat?: { score?: number; tags?: string[]; signals?: Signal[] };
   incident?: { id?: string; count?: number };
   route?: { id?: string | null; name?: string | null; node?: string | null };

@@ -5,6 +5,8 @@ import { search, type Filters, type Stored } from "./events";
 export interface Tally {
   name: string;
   requests: number;
+  /** What the rule of this name says that it finds; empty for other names. */
+  note: string;
 }
 
 /** The figures. */
@@ -15,6 +17,10 @@ export interface Trial {
   byRoute: Tally[];
   byCaller: Tally[];
   byAction: Tally[];
+  /** The newest requests, one for each path and cause; at most [`EXAMPLES`]. */
+  examples: Stored[];
+  /** The plugins whose events count. */
+  plugins: string[];
   /** Not all events were read: the figures are at least these. */
   partial: boolean;
   /** The oldest event that was looked at, if not all of the day was. */
@@ -22,6 +28,8 @@ export interface Trial {
 }
 
 const PAGES = 12;
+/** Examples that are kept at most. */
+export const EXAMPLES = 5;
 /** What a dry run does not hold back: these let the request pass in any case. */
 const HARMLESS = new Set(["log", "allow", "monitor"]);
 
@@ -36,25 +44,54 @@ function isHeldBack({ event }: Stored): boolean {
 /** The plugins that follow a threat policy. Refusals that the WAF did not make are dry runs as well, and are its own. */
 const OF_THREAT_POLICIES = new Set(["threat-gate", "threat-response"]);
 
-/** Whether a plugin only reported what it would otherwise have done. */
-const isReported = ({ event }: Stored) => event.event?.outcome === "observed";
+/**
+ * Whether a plugin would have refused the request, replaced the response, or banned the caller, if it were not for its own dry run. A
+ * detector of sensitive data that only reports is not in the way of a response in either mode, and its sentence alone says so.
+ */
+const isReported = ({ event }: Stored) => event.event?.outcome === "observed" && event.decision?.dry_run === true && !/; it would have been reported$/.test(event.message ?? "");
 
-/** The identity that an event names, as filters take it. */
+/** The tags of a plugin with a dry run of its own: its events have the signals of the plugins before it as well. */
+const OWN_TAGS: Record<string, RegExp> = {
+  fail2ban: /^fail2ban/, "api-contract": /^api:(?!query_)/, "query-guard": /^api:query_/, "upload-guard": /^upload:/, "error-leakage": /^leakage:/, "sensitive-data": /^dlp:/,
+};
+
+/** The identity that an event names, as filters take it. Callers of IPv6 are judged by their network. */
 export function refOf({ event: { source } }: Stored): string {
   if (source?.apikey) return `apikey:${source.apikey}`;
   if (source?.user) return `user:${source.user}`;
-  return source?.ip ? `ip:${source.ip}` : "";
+  if (!source?.ip) return "";
+  return `ip:${source.ip.includes(":") ? source.network ?? source.ip : source.ip}`;
 }
 
-/** Rules of the WAF, and signals of other plugins, that led to the decision. */
-function causes({ event }: Stored): string[] {
-  if (event.would_block?.rule_id) return [String(event.would_block.rule_id), ...(event.matches ?? []).map((match) => String(match.rule_id ?? "")).filter((id) => id && id !== String(event.would_block?.rule_id))];
-  return (event.threat?.signals ?? []).map((signal) => signal.tag ?? signal.source ?? "");
+/** Rules of the Core Rule Set that only write its scores down. */
+const isReport = (rule: number) => rule >= 980_000 && rule < 981_000;
+
+interface Cause {
+  name: string;
+  note: string;
+}
+
+/** Rules of the WAF, and signals of other plugins, that led to the decision; of a plugin, its own. */
+function causes({ event }: Stored, plugin: string | undefined): Cause[] {
+  const { would_block: refusal } = event;
+  if (refusal) {
+    // Rule 0 is a limit: what was not inspected is in the message alone.
+    const first = refusal.rule_id ? [{ name: String(refusal.rule_id), note: refusal.msg ?? "" }] : [{ name: refusal.msg ?? "", note: "" }];
+    return [...first, ...(event.matches ?? []).flatMap(({ rule_id, msg }) => (rule_id && !isReport(rule_id) ? [{ name: String(rule_id), note: msg ?? "" }] : []))];
+  }
+  const own = plugin ? OWN_TAGS[plugin] : undefined;
+  return (event.threat?.signals ?? []).flatMap(({ tag, source, detail }): Cause[] => {
+    const name = tag ?? source ?? "";
+    if (own && !own.test(name)) return [];
+    // The WAF's signal names the first rule that matched, and how many more did.
+    const rule = /^rule (\d+): (.*?)(?: and \d+ more)?$/s.exec(typeof detail === "string" ? detail : "");
+    return [{ name, note: "" }, ...(rule && source === "waf.seclang" ? [{ name: rule[1] ?? "", note: rule[2] ?? "" }] : [])];
+  });
 }
 
 /**
  * Reads the events of the last day that `filters` select; `routes` are those whose chain follows the threat policy, null for requests
- * without a route. At most 6,000 events are read. With a filter for a plugin, what it has reported counts: plugins that monitor have no dry run.
+ * without a route. At most 6,000 events are read. With a filter for a plugin, what it has reported counts.
  */
 export async function trial(filters: Filters, routes: (string | null)[] | null, signal?: AbortSignal): Promise<Trial> {
   const from = new Date(Date.now() - 86_400_000).toISOString();
@@ -70,23 +107,45 @@ export async function trial(filters: Filters, routes: (string | null)[] | null, 
   }
   const counts = filters.plugin ? isReported : isHeldBack;
   const own = found.filter((stored) => counts(stored) && (routes === null || (routes.includes(stored.event.route?.id ?? null) && OF_THREAT_POLICIES.has(stored.event.event?.module ?? ""))));
-  return { ...tally(own), partial: cursor !== null, from: cursor ? searched ?? found.at(-1)?.at ?? null : null };
+  return { ...tally(own, filters.plugin), partial: cursor !== null, from: cursor ? searched ?? found.at(-1)?.at ?? null : null };
 }
 
-function tally(events: Stored[]): Omit<Trial, "partial" | "from"> {
+/** What two messages of a rule have in common: some end with what they found in their request, such as a score in parentheses. */
+function shared(one: string, other: string): string {
+  if (one === other) return one;
+  let end = 0;
+  while (end < one.length && one[end] === other[end]) end += 1;
+  return one.slice(0, end).replace(/\s*\([^)]*$/, "").trimEnd();
+}
+
+function tally(events: Stored[], plugin: string | undefined): Omit<Trial, "partial" | "from"> {
   const seen = new Set<string>();
+  const shown = new Set<string>();
+  const examples: Stored[] = [];
+  const notes = new Map<string, string>();
   const sets: Record<"rule" | "route" | "caller" | "action", Map<string, Set<string>>> = { rule: new Map(), route: new Map(), caller: new Map(), action: new Map() };
   for (const stored of events) {
-    const request = stored.event.http?.request_id ?? stored.id;
-    seen.add(request);
+    const { event } = stored;
+    const request = event.http?.request_id ?? stored.id;
     const add = (of: Map<string, Set<string>>, name: string) => {
       if (name) of.set(name, (of.get(name) ?? new Set()).add(request));
     };
-    for (const cause of new Set(causes(stored))) add(sets.rule, cause);
-    add(sets.route, stored.event.route?.id ?? "-");
+    const found = causes(stored, plugin);
+    for (const { name, note } of found) {
+      add(sets.rule, name);
+      if (note) notes.set(name, notes.has(name) ? shared(notes.get(name) ?? "", note) : note);
+    }
+    add(sets.route, event.route?.id ?? "-");
     add(sets.caller, refOf(stored));
-    add(sets.action, stored.event.decision?.action ?? (stored.event.would_block ? "deny" : ""));
+    const action = event.would_block ? "deny" : event.decision?.action ?? "";
+    // What monitors says `log` in its decision, which is not what it would do.
+    if (!HARMLESS.has(action)) add(sets.action, action);
+    const alike = JSON.stringify([event.http?.path, found.map(({ name }) => name)]);
+    if (examples.length < EXAMPLES && !seen.has(request) && !shown.has(alike)) examples.push(stored);
+    shown.add(alike);
+    seen.add(request);
   }
-  const top = (of: Map<string, Set<string>>) => [...of].map(([name, requests]) => ({ name, requests: requests.size })).sort((a, b) => b.requests - a.requests);
-  return { requests: seen.size, callers: sets.caller.size, byRule: top(sets.rule), byRoute: top(sets.route), byCaller: top(sets.caller), byAction: top(sets.action) };
+  const top = (of: Map<string, Set<string>>) => [...of].map(([name, requests]) => ({ name, requests: requests.size, note: notes.get(name) ?? "" })).sort((a, b) => b.requests - a.requests);
+  const plugins = [...new Set(events.map(({ event }) => event.event?.module ?? "waf"))];
+  return { requests: seen.size, callers: sets.caller.size, byRule: top(sets.rule), byRoute: top(sets.route), byCaller: top(sets.caller), byAction: top(sets.action), examples, plugins };
 }

@@ -1,10 +1,10 @@
 /** From dry run to enforcing in one dialog: what would have been held back, what changes, why, and the way back. */
 import { useState } from "preact/hooks";
 import { list, revert, save, type Entity, type Tagged } from "../api/entities";
-import { eventStatus, type Filters } from "../api/events";
+import { eventStatus, type Filters, type Stored } from "../api/events";
 import { ApiError } from "../api/http";
 import { trial, type Tally, type Trial } from "../api/trial";
-import { enforcedRoute, routesOf, type ChainStep } from "../chain/chain";
+import { chainOf, enforcedRoute, routesOf, type ChainStep } from "../chain/chain";
 import { loadPolicies } from "../chain/load";
 import { Diff } from "../forms/diff-view";
 import { local, number, t, word } from "../i18n";
@@ -12,6 +12,7 @@ import { href } from "../router";
 import { useLoaded } from "../ui/async";
 import { Badge, Field } from "../ui/bits";
 import { Dialog } from "../ui/dialog";
+import { EventLine } from "../ui/event";
 import { Show, problem } from "../ui/page";
 import { RoleNote, useMay } from "../ui/role";
 import { tell } from "../ui/toast";
@@ -60,25 +61,33 @@ export function policySubject(collection: string, tagged: Tagged): Subject {
 export function pluginSubject(tagged: Tagged, step: ChainStep): Subject | null {
   const { entity } = tagged;
   if (!step.enforcedBy || !step.plugin) return null;
-  return { title: `${step.title}, ${entity.name || entity.id}`, collection: "routes", tagged, after: enforcedRoute(entity, step.enforcedBy), filters: { plugin: step.plugin.name, route: entity.id, outcome: "observed" }, routes: [entity.id], isPolicy: false, sampled: SAMPLED.has(step.plugin.name) };
+  return { title: `${step.title}, ${entity.name || entity.id}`, collection: "routes", tagged, after: enforcedRoute(entity, step.enforcedBy), filters: { plugin: step.plugin.name, route: entity.id, outcome: "observed", dry_run: "true" }, routes: [entity.id], isPolicy: false, sampled: SAMPLED.has(step.plugin.name) };
 }
 
 interface Evidence {
   trial: Trial;
   routes: (string | null)[];
   stored: boolean;
+  /** Bans would be made, and the gate of the chain does not enforce them. */
+  gateIsOpen: boolean;
 }
 
 async function evidence({ collection, tagged, filters, routes, isPolicy }: Subject, signal: AbortSignal): Promise<Evidence> {
   const status = eventStatus(signal).catch(() => null);
   let using = routes;
+  let gateIsOpen = false;
+  if (filters.plugin === "fail2ban") {
+    const { global, policies } = await loadPolicies(signal);
+    const gates = chainOf(tagged.entity, global, policies).filter(({ plugin }) => plugin?.name === "threat-gate");
+    gateIsOpen = gates.length > 0 && !gates.some(({ state }) => state === "active");
+  }
   if (isPolicy) {
     const [{ global, policies }, all] = await Promise.all([loadPolicies(signal), list("routes", signal)]);
     using = routesOf(collection, tagged.entity.id, all.filter((route) => route.enabled !== false), global, policies);
   }
   // Events of a WAF name its configuration; those of a threat policy do not name it, so the routes say whose they are.
   const found = await trial(filters, collection === "threat-policies" ? using : null, signal);
-  return { trial: found, routes: using ?? [], stored: (await status)?.enabled ?? false };
+  return { trial: found, routes: using ?? [], stored: (await status)?.enabled ?? false, gateIsOpen };
 }
 
 /** The dialog. */
@@ -119,7 +128,7 @@ export function Enforce({ subject, onClose, reload }: { subject: Subject; onClos
         <Diff before={entity} after={after} />
         <h3>3. {t("enforce.why")}</h3>
         <Field label={t("enforce.reason")} help={t("enforce.reason.help")}>{(field) => <input {...field} required maxLength={500} value={reason} onInput={(event) => setReason(event.currentTarget.value)} />}</Field>
-        {held > 0 && <label class="inline"><input type="checkbox" checked={sure} required onChange={(event) => setSure(event.currentTarget.checked)} /> {t("enforce.sure", { requests: held })}</label>}
+        {held > 0 && <label class="inline"><input type="checkbox" checked={sure} required onChange={(event) => setSure(event.currentTarget.checked)} /> {t(subject.filters.plugin === "fail2ban" ? "enforce.sure.bans" : "enforce.sure", { requests: held })}</label>}
         {error && <p class="notice bad" role="alert">{error}</p>}
         <div class="actions">
           <button type="submit" class="primary" disabled={!may || busy || (found.data === null && !found.error)}>{t("enforce.do")}</button>
@@ -132,29 +141,54 @@ export function Enforce({ subject, onClose, reload }: { subject: Subject; onClos
   );
 }
 
-function Verdict({ of: { trial, routes, stored }, subject }: { of: Evidence; subject: Subject }) {
-  const filters: Record<string, string> = { ...subject.filters, from: new Date(Date.now() - 86_400_000).toISOString() };
+function Verdict({ of: { trial, routes, stored, gateIsOpen }, subject }: { of: Evidence; subject: Subject }) {
+  const from = new Date(Date.now() - 86_400_000).toISOString();
+  const [plugin, ...others] = trial.plugins;
+  // Events do not name a threat policy: the plugin, where there is one, and the route come nearest to what was counted.
+  const [only, ...more] = trial.byRoute;
+  const near = subject.collection === "threat-policies" ? { ...(plugin && others.length === 0 ? { plugin } : {}), ...(only && only.name !== "-" && more.length === 0 ? { route: only.name } : {}) } : {};
+  const filters: Record<string, string> = { ...subject.filters, ...near, from };
+  // Rules are named by the events of the WAF alone.
+  const ofRule = (rule: string) => (subject.collection === "threat-policies" ? { type: "trail", dry_run: "true", ...("route" in near ? { route: near.route } : {}), from, rule } : { ...filters, rule });
+  const bans = subject.filters.plugin === "fail2ban";
   if (!stored) return <p class="notice warn" role="status">{t("enforce.no_store")}</p>;
   return (
     <div class="stack">
       {trial.requests === 0 ? (
         <p class="notice good" role="status"><strong>{trial.partial ? t("enforce.none.so_far") : t("enforce.none")}</strong> {routes.length === 0 && t("enforce.unused")}</p>
       ) : (
-        <p class="notice warn" role="status"><strong>{t(trial.partial || subject.sampled ? "enforce.some.least" : "enforce.some", { requests: trial.requests, callers: trial.callers })}</strong> <a href={href("/events", filters)}>{t("enforce.events")}</a></p>
+        <p class="notice warn" role="status"><strong>{t(bans ? "enforce.bans" : trial.partial || subject.sampled ? "enforce.some.least" : "enforce.some", { requests: trial.requests, callers: trial.callers })}</strong> <a href={href("/events", filters)}>{t("enforce.events")}</a></p>
       )}
+      {gateIsOpen && <p class="notice warn">{t("enforce.gate")}</p>}
       {subject.sampled && <p class="muted">{t("enforce.sampled")} <a href={href("/api")}>{t("nav.api")}</a></p>}
       {trial.from && <p class="muted">{t("enforce.partial", { from: local(Date.parse(trial.from)) })}</p>}
       <p class="muted">{routes.length > 0 ? <>{t("enforce.routes")} {routes.map((route) => <span key={route ?? ""}><Badge>{route ?? t("overview.no_route")}</Badge> </span>)}</> : ""}</p>
       {trial.requests > 0 && (
         <div class="columns">
-          <Top title={t("enforce.by_rule")} of={trial.byRule} link={(name) => (/^\d+$/.test(name) ? href("/events", { ...filters, rule: name }) : null)} />
+          <Top title={t("enforce.by_rule")} of={trial.byRule} link={(name) => (/^\d+$/.test(name) ? href("/events", ofRule(name)) : null)} />
           <Top title={t("enforce.by_route")} of={trial.byRoute} name={(name) => (name === "-" ? t("overview.no_route") : name)} link={(name) => (name === "-" ? null : href("/events", { ...filters, route: name }))} />
           <Top title={t("enforce.by_caller")} of={trial.byCaller} link={(name) => href("/events", { ...filters, ref: name })} />
           <Top title={t("enforce.by_action")} of={trial.byAction} name={(name) => word("decision", name)} link={(name) => (subject.collection === "waf-configs" ? null : href("/events", { ...filters, action: name }))} />
         </div>
       )}
+      {trial.examples.length > 0 && (
+        <div>
+          <h4>{t("enforce.examples")}</h4>
+          <ul class="lines events">
+            {trial.examples.map((stored) => <li key={stored.id}><Example of={stored} isOfPolicy={subject.collection === "threat-policies"} /></li>)}
+          </ul>
+        </div>
+      )}
     </div>
   );
+}
+
+function Example({ of, isOfPolicy }: { of: Stored; isOfPolicy: boolean }) {
+  const reference = of.event.http?.request_id;
+  // That a score reaches a tier is known here; what it is made of is not.
+  const [heaviest] = [...(of.event.threat?.signals ?? [])].sort((a, b) => (b.effective_weight ?? b.weight ?? 0) - (a.effective_weight ?? a.weight ?? 0));
+  const line = <EventLine of={of} what={isOfPolicy && typeof heaviest?.detail === "string" ? heaviest.detail : undefined} />;
+  return reference ? <a class="row-button" href={href("/why", { reference })}>{line}</a> : line;
 }
 
 function Top({ title, of, link, name = (name) => name }: { title: string; of: Tally[]; link: (name: string) => string | null; name?: (name: string) => string }) {
@@ -166,7 +200,7 @@ function Top({ title, of, link, name = (name) => name }: { title: string; of: Ta
         <tbody>
           {of.slice(0, 8).map((entry) => {
             const to = link(entry.name);
-            return <tr key={entry.name}><th scope="row">{to ? <a href={to}>{name(entry.name)}</a> : name(entry.name)}</th><td class="end">{number(entry.requests)}</td></tr>;
+            return <tr key={entry.name}><th scope="row">{to ? <a href={to}>{name(entry.name)}</a> : name(entry.name)} {entry.note && <span class="note muted" title={entry.note}>{entry.note}</span>}</th><td class="end">{number(entry.requests)}</td></tr>;
           })}
         </tbody>
       </table>

@@ -16,15 +16,15 @@ export function toneOf(event: EventBody): Tone {
 
 /** The action in a word. */
 export function actionOf(event: EventBody): string {
-  return event.event?.action ?? event.action ?? (event.block ? "deny" : "log");
+  return event.event?.action ?? event.action ?? (event.block || event.would_block ? "deny" : "log");
 }
 
 /** What is said of an event in one sentence. */
 export function sentence(event: EventBody): string {
   if (event.message) return event.message;
   if (event["@type"] === "SvcWafSecurityAudit") return [event.user?.name, event.action, event.ref, event.detail].filter(Boolean).join(" · ");
-  const match = event.matches?.[0];
-  return match?.msg ?? event["@type"] ?? "";
+  // A body over a limit is refused by no rule.
+  return event.matches?.[0]?.msg ?? event.block?.msg ?? event.would_block?.msg ?? event["@type"] ?? "";
 }
 
 /** Whose it is. */
@@ -32,8 +32,8 @@ export function callerOf(event: EventBody): string {
   return event.source?.ip ?? event.source?.user ?? event.source?.apikey ?? "";
 }
 
-/** One event in one line. */
-export function EventLine({ of }: { of: Stored }) {
+/** One event in one line; `what` takes the place of its sentence. */
+export function EventLine({ of, what }: { of: Stored; what?: string | undefined }) {
   const { event } = of;
   return (
     <span class="event-line">
@@ -41,7 +41,7 @@ export function EventLine({ of }: { of: Stored }) {
       <Badge tone={toneOf(event)}>{word("decision", actionOf(event))}</Badge>
       <span class="mono who">{callerOf(event)}</span>
       <span class="mono path">{event.http ? `${event.http.method ?? ""} ${event.http.host ?? ""}${event.http.path ?? ""}` : ""}</span>
-      <span class="sentence">{sentence(event)}</span>
+      <span class="sentence">{what ?? sentence(event)}</span>
     </span>
   );
 }

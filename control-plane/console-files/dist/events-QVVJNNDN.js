@@ -1,1 +1,0 @@
-import{c as a,d as b}from"./chunk-HFLLHUYJ.js";import"./chunk-CR5SK663.js";import"./chunk-LNCTXEWQ.js";import"./chunk-OVOVX3RP.js";import"./chunk-Z6FOPYMD.js";import"./chunk-ZPDVKCPL.js";import"./chunk-YEQ7J3A5.js";import"./chunk-3T63DHSL.js";import"./chunk-6Y76GHDC.js";import"./chunk-A7CQC45X.js";import"./chunk-FLRWFCN6.js";export{a as EVENT_COLUMNS,b as default};

@@ -43,7 +43,7 @@ async function firstPage(browser, server) {
   const steps = Array.from({ length: 60 }, (_, index) => ({ at: new Date(Date.now() - (60 - index) * 60_000).toISOString(), requests: 900 + index, refused: (index * 7) % 40, observed: (index * 5) % 60 }));
   const front = await proxy(server, {
     "/blank": (_, response) => response.setHeader("content-type", "text/html").end("<!doctype html><html lang=en><title>Blank</title><h1>Blank</h1>"),
-    "/security/_overview": async (request, response, url) => {
+    "/events/_overview": async (request, response, url) => {
       const answer = await fetch(url, { headers: { cookie: request.headers.cookie } });
       response.setHeader("content-type", "application/json").end(JSON.stringify({ ...(await answer.json()), steps }));
     },
@@ -151,7 +151,7 @@ try {
   await list(browser, server.url, `${ENTITIES} entities`, "/console/policies/threat-policies", "10,000 entries", ["policy 77", "team 12", "policy-9999", "50", "tag-12", "x1", "team 96", "policy 123"]);
   const front = await proxy(server, { "/security/_bans": listed(bans(BANS), "bans"), "/security/_incidents": listed(incidents(INCIDENTS), "incidents") });
   await list(browser, front.url, `${BANS} bans`, "/console/bans", "100,000 entries", ["10.200", "11.13", "949110x", "10.77.3", "ledger.", "11.1", "spraying!", "10.9"]);
-  await list(browser, front.url, `${INCIDENTS} incidents`, "/console/incidents", "50,000 entries", ["203.0.78", "198.51.9", "rule 942100x", "203.0.1", "login attempts for 5", "shopx", "198.51.12", "203.0.19"]);
+  await list(browser, front.url, `${INCIDENTS} incidents`, "/console/incidents", "50,000 entries", ["203.0.78", "198.51.9", "rule 942100x", "203.0.1", "password failed for 41", "shopx", "198.51.12", "203.0.19"]);
   front.close();
 } finally {
   await browser.close();

@@ -65,10 +65,9 @@ after(async () => {
 });
 
 /** The rows of a table of the open dialog, each as `name figure`. */
-async function rows(page, caption) {
+function rows(page, caption) {
   const table = page.getByRole("dialog").getByRole("table", { name: caption });
-  if ((await table.count()) === 0) return [];
-  return (await table.getByRole("row").all()).length === 0 ? [] : table.locator("tr").evaluateAll((rows) => rows.map((row) => `${row.querySelector("th a, th").firstChild.textContent.trim()} ${row.querySelector("td").textContent}`));
+  return table.locator("tr").evaluateAll((rows) => rows.map((row) => `${row.querySelector("th a, th").firstChild.textContent.trim()} ${row.querySelector("td").textContent}`));
 }
 
 /** Follows a link to the search of events, which finds as many. */

@@ -37,6 +37,29 @@ test("the overview shows figures and gaps, and survives a release without events
   await page.done();
 });
 
+test("the chart names midnights across a change of the clock, and the figures under the pointer", async () => {
+  const page = await open(browser, server);
+  // In Berlin the night to 29 March has no hour from two to three.
+  const steps = Array.from({ length: 168 }, (_, index) => ({ at: new Date(Date.UTC(2026, 2, 27, 10 + index)).toISOString(), requests: 0, refused: 10 * index, observed: 3 }));
+  await answer(page, "/events/_overview", (url) => ({ body: { ...overview(url).body, steps } }));
+  await login(page, "/console/?span=week");
+  const plot = page.locator(".plot");
+  await plot.waitFor();
+  assert.deepEqual(await plot.locator(".time").allTextContents(), ["Sat 28", "Sun 29", "Mon 30", "Tue 31", "Wed 1", "Thu 2", "Fri 3"]);
+  assert.deepEqual(await plot.locator(".value").allTextContents(), ["0", "500", "1,000", "1,500"]);
+  // Hours from the start: 13 to Saturday, 24 to Sunday, 23 to Monday.
+  const places = await plot.locator(".time").evaluateAll((labels) => labels.map((label) => Math.round((parseFloat(label.style.left) * 167) / 100)));
+  assert.deepEqual(places, [13, 37, 60, 84, 108, 132, 156]);
+  const { width } = await plot.boundingBox();
+  const index = Math.round((Math.round(width / 4) / width) * 167);
+  await plot.hover({ position: { x: Math.round(width / 4), y: 40 } });
+  const time = new Intl.DateTimeFormat("sv-SE", { timeZone: "Europe/Berlin", dateStyle: "short", timeStyle: "medium" }).format(Date.parse(steps[index].at));
+  await page.locator(".chart figcaption", { hasText: `Refused: ${10 * index}` }).filter({ hasText: "Observed: 3" }).filter({ hasText: time }).waitFor();
+  await page.getByRole("heading", { name: "Overview" }).hover();
+  await page.locator(".chart figcaption", { hasText: time }).waitFor({ state: "detached" });
+  await page.done();
+});
+
 test("the overview in the dark and on a phone", async () => {
   const page = await open(browser, server, { colorScheme: "dark" });
   await answer(page, "/events/_overview", overview);

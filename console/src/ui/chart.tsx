@@ -49,12 +49,12 @@ export function Chart({ label, times, lines }: { label: string; times: number[];
       </figcaption>
       <div class="plot" aria-hidden="true" onPointerMove={follow} onPointerLeave={() => point(null)}>
         <svg viewBox={`0 0 ${SIZE} ${SIZE}`} preserveAspectRatio="none">
-          <path class="grid" d={rows.map((row) => `M0 ${row.y}H${SIZE}`).join("") + columns.map((column) => `M${column.x} 0V${SIZE}`).join("")} />
+          <path d={rows.map((row) => `M0 ${row.y}H${SIZE}`).join("") + columns.map((column) => `M${column.x} 0V${SIZE}`).join("")} />
           {pointed !== undefined && <path class="pointer" d={`M${x(pointed)} 0V${SIZE}`} />}
           {paths.map((line) => <path key={line.label} class={line.tone} d={line.path} />)}
         </svg>
-        {rows.map((row) => <span key={row.y} class="row" style={{ top: percent(row.y) }}>{row.text}</span>)}
-        {columns.map((column) => <span key={column.x} class="column" style={{ left: percent(column.x) }}>{column.text}</span>)}
+        {rows.map((row) => <span key={row.y} class="value" style={{ top: percent(row.y) }}>{row.text}</span>)}
+        {columns.map((column) => <span key={column.x} class="time" style={{ left: percent(column.x) }}>{column.text}</span>)}
       </div>
       <div class="sr-only"><table>
         <caption>{label}</caption>

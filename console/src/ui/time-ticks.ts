@@ -14,12 +14,13 @@ export interface TimeTick {
   text: string;
 }
 
-/** At most 31 round local times from `first` to `last`: times of the day, or days where eight times of the day are not enough. */
+/** Round local times from `first` to `last`, at most nine: times of the day, or midnights where eight times of the day are not enough. */
 export function timeTicks(first: number, last: number): TimeTick[] {
   const step = STEPS.find((step) => (last - first) / step <= MOST);
   return step === undefined ? days(first, last) : times(first, last, step);
 }
 
+/** Steps from the local midnight, by the offset at the start: on the day that daylight saving time changes, labels after the change are less round. */
 function times(first: number, last: number, step: number): TimeTick[] {
   const offset = new Date(first).getTimezoneOffset() * MINUTE;
   const ticks: TimeTick[] = [];
@@ -29,13 +30,10 @@ function times(first: number, last: number, step: number): TimeTick[] {
 
 function days(first: number, last: number): TimeTick[] {
   const ticks: TimeTick[] = [];
-  const day = new Date(first);
   const every = Math.ceil((last - first) / DAY / MOST);
-  do {
-    // The hour of midnight moves with daylight saving time, so the calendar counts.
-    day.setHours(0, 0, 0, 0);
-    day.setDate(day.getDate() + every);
-    if (day.getTime() <= last) ticks.push({ time: day.getTime(), text: weekday(day) });
-  } while (day.getTime() <= last && ticks.length < 31);
+  const day = new Date(first);
+  day.setHours(24, 0, 0, 0);
+  // The hour of midnight moves with daylight saving time, so the calendar counts.
+  for (; day.getTime() <= last; day.setDate(day.getDate() + every)) ticks.push({ time: day.getTime(), text: weekday(day) });
   return ticks;
 }

@@ -81,7 +81,7 @@ test("callers are on the map and in the tables, and a country narrows both", asy
   await page.getByText(/^Callers: 550\./).waitFor();
   await page.reload();
   await page.getByText(/^Callers: 550\./).waitFor();
-  assert.match(await page.getByRole("table", { name: "Callers" }).getByRole("link").first().getAttribute("href"), /\/console\/events\?ref=ip%3A198\.18/);
+  assert.match(await page.getByRole("table", { name: "Callers" }).getByRole("link").first().getAttribute("href"), /\/console\/events\?outcome=blocked&since=day&ref=ip%3A198\.18/);
   await page.done();
 });
 

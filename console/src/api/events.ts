@@ -48,6 +48,18 @@ export interface Stored {
   event: EventBody;
 }
 
+/** The address of a caller, as filters take it. Callers of IPv6 are judged by their network. */
+export function addressRef({ ip, network }: NonNullable<EventBody["source"]>): string {
+  return ip ? `ip:${ip.includes(":") ? network ?? ip : ip}` : "";
+}
+
+/** The most specific identity that an event names, as filters take it. */
+export function refOf({ event: { source } }: Stored): string {
+  if (source?.apikey) return `apikey:${source.apikey}`;
+  if (source?.user) return `user:${source.user}`;
+  return source ? addressRef(source) : "";
+}
+
 /** A page of a search. */
 export interface Found {
   events: Stored[];

@@ -1,5 +1,5 @@
 /** Where callers are: addresses of events or incidents, looked up in the databases that are in force. */
-import { search, type Filters, type Span } from "./events";
+import { addressRef, search, type Filters, type Span } from "./events";
 import { call, post, query } from "./http";
 import type { Incident } from "./security";
 
@@ -17,8 +17,9 @@ export interface GeoPlace {
 
 /** A caller with what it did. */
 export interface GeoCaller {
-  /** An identity as filters take it, such as `ip:192.0.2.1`. */
+  /** An identity as filters take it, such as `ip:192.0.2.1`; of IPv6 the network by which callers are judged. */
   ref: string;
+  /** The address that is looked up: of a network one that was met. */
   ip: string;
   refused: number;
   observed: number;
@@ -53,31 +54,29 @@ function addressOf(ref: string): string | null {
 /** Callers of stored events. */
 export async function callersOfEvents(span: Span, filters: Filters, signal?: AbortSignal): Promise<{ callers: Figures[]; partial: boolean }> {
   const from = new Date(Date.now() - SPANS[span]).toISOString();
-  const found = new Map<string, Figures>();
-  const seen = new Map<string, Set<string>>();
+  const found = new Map<string, { ip: string; requests: Map<string, boolean> }>();
   let cursor: string | null = null;
   for (let page = 0; page < PAGES; page += 1) {
     const answer: Awaited<ReturnType<typeof search>> = await search(filters, { from, limit: BATCH, ...(cursor ? { cursor } : {}) }, signal);
     for (const { id, event } of answer.events) {
-      const ip = event.source?.ip;
-      if (!ip || event["@type"] === "SvcWafSecurityAudit") continue;
-      const row = found.get(ip) ?? { ref: `ip:${ip}`, ip, refused: 0, observed: 0 };
+      // Decisions of operators and bans by the ledger are about no request.
+      if (!event.source?.ip || !event.http || event["@type"] === "SvcWafSecurityAudit") continue;
+      const ref = addressRef(event.source);
+      const caller = found.get(ref) ?? { ip: event.source.ip, requests: new Map<string, boolean>() };
       const refused = event.event?.outcome === "blocked" || !!event.block;
-      // The WAF's trail and the security event of one request are one request.
-      const requests = seen.get(ip) ?? new Set<string>();
-      const key = `${event.http?.request_id ?? id} ${refused}`;
-      if (!requests.has(key)) {
-        requests.add(key);
-        if (refused) row.refused += 1;
-        else row.observed += 1;
-      }
-      seen.set(ip, requests);
-      found.set(ip, row);
+      // Several plugins report one request, and one of them may have refused it.
+      const request = event.http.request_id ?? id;
+      caller.requests.set(request, refused || (caller.requests.get(request) ?? false));
+      found.set(ref, caller);
     }
     cursor = answer.next;
     if (!cursor) break;
   }
-  return { callers: [...found.values()], partial: cursor !== null };
+  const callers = [...found].map(([ref, { ip, requests }]) => {
+    const refused = [...requests.values()].filter(Boolean).length;
+    return { ref, ip, refused, observed: requests.size - refused };
+  });
+  return { callers, partial: cursor !== null };
 }
 
 /** Callers of the incidents of the last half hour. */

@@ -1,5 +1,5 @@
 /** What a policy in dry run would have done to the requests of the last day, from stored events. */
-import { search, type Filters, type Stored } from "./events";
+import { refOf, search, type Filters, type Stored } from "./events";
 
 /** A name with how many requests it stands for. */
 export interface Tally {
@@ -54,14 +54,6 @@ const isReported = ({ event }: Stored) => event.event?.outcome === "observed" &&
 const OWN_TAGS: Record<string, RegExp> = {
   fail2ban: /^fail2ban/, "api-contract": /^api:(?!query_)/, "query-guard": /^api:query_/, "upload-guard": /^upload:/, "error-leakage": /^leakage:/, "sensitive-data": /^dlp:/,
 };
-
-/** The identity that an event names, as filters take it. Callers of IPv6 are judged by their network. */
-export function refOf({ event: { source } }: Stored): string {
-  if (source?.apikey) return `apikey:${source.apikey}`;
-  if (source?.user) return `user:${source.user}`;
-  if (!source?.ip) return "";
-  return `ip:${source.ip.includes(":") ? source.network ?? source.ip : source.ip}`;
-}
 
 /** Rules of the Core Rule Set that only write its scores down. */
 const isReport = (rule: number) => rule >= 980_000 && rule < 981_000;

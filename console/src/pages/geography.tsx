@@ -41,7 +41,7 @@ export default function GeographyPage() {
         {country && <button type="button" class="chip" aria-label={t("filter.remove", { name: t("geo.country") })} onClick={() => change({ country: "" })}>{t("geo.country")}: {country} ✕</button>}
         {network && <button type="button" class="chip" aria-label={t("filter.remove", { name: t("geo.network") })} onClick={() => change({ network: "" })}>{t("geo.network")}: {network} ✕</button>}
       </div>
-      <Show of={found}>{(found) => <World of={found} country={country} network={network} change={change} />}</Show>
+      <Show of={found}>{(found) => <World of={found} country={country} network={network} change={change} filters={of === "events" ? { ...filters, since: span } : {}} />}</Show>
     </Page>
   );
 }
@@ -49,7 +49,7 @@ export default function GeographyPage() {
 const countryOf = ({ place }: GeoCaller) => ({ key: place?.country ?? "", name: place?.country_name ?? place?.country ?? t("geo.unknown") });
 const networkOf = ({ place }: GeoCaller) => ({ key: place?.asn ? `AS${place.asn}` : "", name: place?.asn ? [`AS${place.asn}`, place.org].filter(Boolean).join(" ") : t("geo.unknown") });
 
-function World({ of, country, network, change }: { of: Geography; country: string; network: string; change: (more: Record<string, string>) => void }) {
+function World({ of, country, network, change, filters }: { of: Geography; country: string; network: string; change: (more: Record<string, string>) => void; filters: Record<string, string> }) {
   const [WorldMap, setMap] = useState<{ map: FunctionComponent<MapProps>; isDrawn: (country: string) => boolean } | null>(null);
   useEffect(() => {
     let here = true;
@@ -87,7 +87,7 @@ function World({ of, country, network, change }: { of: Geography; country: strin
             <Panel title={t("geo.countries")}><Groups caption={t("geo.countries")} of={countries} chosen={country} onChoose={(key) => change({ country: key === country ? "" : key, network: "" })} /></Panel>
             <Panel title={country ? t("geo.networks.of", { country: names[country] ?? country }) : t("geo.networks")}><Groups caption={t("geo.networks")} of={networks} chosen={network} onChoose={(key) => change({ network: key === network ? "" : key })} /></Panel>
           </div>
-          <Panel title={t("geo.callers")}><Callers of={callers} /></Panel>
+          <Panel title={t("geo.callers")}><Callers of={callers} filters={filters} /></Panel>
         </>
       )}
       {of.attributions.length > 0 && <p class="muted">{of.attributions.map(({ text, url }, index) => <span key={index}>{/^https?:\/\//.test(url) ? <a href={url} target="_blank" rel="noreferrer noopener">{text}</a> : text} </span>)}</p>}
@@ -118,7 +118,7 @@ function Groups({ caption, of, chosen, onChoose }: { caption: string; of: GeoGro
   );
 }
 
-function Callers({ of }: { of: GeoCaller[] }) {
+function Callers({ of, filters }: { of: GeoCaller[]; filters: Record<string, string> }) {
   return (
     <div class="scroll">
       <table class="plain-table counts">
@@ -127,7 +127,7 @@ function Callers({ of }: { of: GeoCaller[] }) {
         <tbody>
           {of.slice(0, SHOWN).map((caller) => (
             <tr key={caller.ref}>
-              <th scope="row"><a class="mono" href={href("/events", { ref: caller.ref })}>{caller.ip}</a></th>
+              <th scope="row"><a class="mono" href={href("/events", { ...filters, ref: caller.ref })}>{caller.ref.replace(/^ip:/, "")}</a></th>
               <td>{[caller.place?.city, countryOf(caller).name, caller.place?.org].filter(Boolean).join(" · ")} {caller.place && !caller.place.located && <span class="muted">{t("geo.registered")}</span>}</td>
               <td class="end">{number(caller.refused)}</td><td class="end">{number(caller.observed)}</td>
             </tr>

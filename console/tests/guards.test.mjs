@@ -11,19 +11,19 @@ withServer((it) => ({ server, browser, api } = it));
 const stored = (index, module, message, tag, more = {}) => {
   const made = event(index);
   const category = module === "object-guard" ? "objects" : "login";
-  made.event = { ...made.event, message, event: { category, action: "log", outcome: "observed", severity: 3, module, ...more.event }, source: { ip: `203.0.113.${index % 4}` }, threat: { score: 50, tags: [tag, "feed:drop"], signals: [] }, route: { id: index === 3 ? SCRIPT : "shop", name: "Shop", node: "gateway-1" } };
+  made.event = { ...made.event, message, event: { category, action: "log", outcome: "observed", severity: 3, module, ...more.event }, source: { ip: `203.0.113.${index % 4}` }, threat: { score: 50, tags: [...more.tags ?? [], tag, "feed:drop"], signals: [] }, route: { id: index === 3 ? SCRIPT : "shop", name: "Shop", node: "gateway-1" } };
   return made;
 };
 const OBJECTS = [
   stored(0, "object-guard", "sequential walk: 30 numbered objects of `/users/{id}` between 1 and 90 in 600 s with a median gap of 3", "objects:sequential"),
   stored(1, "object-guard", "enumeration of objects: 20 of 30 requests for `/orders/{id}` in 300 s were denied", "objects:enumeration"),
   stored(2, "object-guard", `surge of objects: 200 of \`/x${SCRIPT.replaceAll("`", "")}/{id}\` in 60 s that were not read lately; 2.0 are usual, and more than 30 a surge`, "objects:surge"),
-  stored(3, "object-guard", "budget of objects: one more than 100 distinct objects of `/users/{id}` in the window of 3600 s, which ends in 90 s", "objects:budget", { event: { outcome: "blocked", action: "deny" } }),
+  stored(3, "object-guard", "budget of objects: one more than 100 distinct objects of `/users/{id}` in the window of 3600 s, which ends in 90 s", "objects:budget", { tags: ["objects:sequential"], event: { outcome: "blocked", action: "deny" } }),
   stored(4, "object-guard", "sequential walk: 31 numbered objects of `/users/{id}` between 1 and 99 in 600 s with a median gap of 3", "objects:sequential"),
 ];
 const LOGINS = [
   stored(0, "login-guard", "credential stuffing: logins to 12 accounts failed from one source (window 900 s)", "login:credential_stuffing"),
-  stored(1, "login-guard", "account takeover: a login to an account succeeded from a new place after 12 different logins to an account failed from 6 sources (window 900 s); the account is 0123456789ab", "login:account_takeover"),
+  stored(1, "login-guard", "account takeover: a login to an account succeeded from a new place after 12 different logins to an account failed from 6 sources (window 900 s); the account is 0123456789ab", "login:account_takeover", { tags: ["login:account_under_attack"] }),
   stored(2, "login-guard", `password spraying: ${SCRIPT}`, "login:password_spraying"),
 ];
 const answers = (url) => {
@@ -63,7 +63,7 @@ test("what the object guard found, where it watches, and what acts on it", async
   const places = page.locator("section", { hasText: "Where it watches" }).locator("li");
   assert.match(await places.filter({ hasText: "API" }).textContent(), /API on only reports/);
   assert.match(await places.filter({ hasText: "img src" }).textContent(), /enforces refuses by itself and adds to the score · acted on by .* dry run/);
-  assert.match(await row(page, "Callers", /203\.0\.113\.0/).getByRole("link").first().getAttribute("href"), /events\?plugin=object-guard&ref=ip%3A203\.0\.113\.0/);
+  assert.match(await row(page, "Callers", /203\.0\.113\.0/).getByRole("link").first().getAttribute("href"), /events\?plugin=object-guard&since=day&ref=ip%3A203\.0\.113\.0/);
   assert.match(await row(page, "Callers", /203\.0\.113\.0/).getByRole("link", { name: /incident/ }).getAttribute("href"), /incidents\/ip%3A203\.0\.113\.0/);
   await axe(page, "object guard");
   await page.getByRole("button", { name: "1 week" }).focus();
@@ -106,4 +106,12 @@ test("an account is named only as events mask it", async () => {
   assert.equal(subjectOf("login-guard", "x; the account is ada@example.com"), null);
   assert.equal(subjectOf("object-guard", "surge of objects: 3 of `(hidden)` in 60 s"), "(hidden)");
   assert.equal(subjectOf("object-guard", "none"), null);
+});
+
+test("an event is about the pattern that its sentence begins with, whatever else it names", async () => {
+  const { patternsOf } = await source("api/guard.ts");
+  const of = (guard, message, ...tags) => patternsOf(guard, { event: { message, threat: { tags } } });
+  assert.deepEqual(of("login-guard", "account takeover: logins to 3 accounts succeeded for the first time during an attack (one password failed for 12 accounts) (window 900 s)", "login:account_under_attack", "login:account_takeover"), ["login:account_takeover"]);
+  assert.deepEqual(of("object-guard", "sequential walk: 30 numbered objects of `/surge/budget/{id}` between 1 and 30 in 600 s with a median gap of 1", "objects:surge", "objects:sequential", "objects:budget"), ["objects:sequential"]);
+  assert.deepEqual(of("object-guard", "something new", "objects:new", "feed:drop"), ["objects:new"]);
 });

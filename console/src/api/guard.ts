@@ -1,5 +1,5 @@
 /** What a guard found: its stored events, summed up. */
-import { search, type Span, type Stored } from "./events";
+import { refOf, search, type Filters, type Span, type Stored } from "./events";
 import { SPANS } from "./geo";
 
 /** Guards with a page of their own. */
@@ -21,7 +21,10 @@ export interface Findings {
   routes: Finding[];
   /** Kinds of objects as `/users/{id}`, or accounts by the digits of their keyed hash. */
   subjects: Finding[];
+  /** Requests that the guard itself has refused. */
   refused: number;
+  /** Further requests that a threat response has refused, with a pattern of the guard in their score. */
+  byScore: number;
   partial: boolean;
 }
 
@@ -34,24 +37,36 @@ export function subjectOf(guard: Guard, message: string): string | null {
   return found?.[1] ?? null;
 }
 
-/** The tags of the guard in an event. */
+/** How the sentences of events begin, by tag. A request may have the tags of several patterns; its event is about one of them. */
+const SENTENCES: [string, string][] = [
+  ["credential stuffing:", "login:credential_stuffing"], ["password spraying:", "login:password_spraying"], ["account under attack:", "login:account_under_attack"], ["account takeover:", "login:account_takeover"], ["breached password:", "login:breached_password"],
+  ["surge of objects:", "objects:surge"], ["sequential walk:", "objects:sequential"], ["enumeration of objects:", "objects:enumeration"], ["budget of objects:", "objects:budget"], ["budgets of objects are not counted:", "objects:budget_uncounted"],
+];
+
+/** The tags of the guard in an event: that of its pattern, or all where the sentence is not known. */
 export function patternsOf(guard: Guard, { event }: Stored): string[] {
   const tags = [...(event.threat?.tags ?? []), ...(event.threat?.signals ?? []).map((signal) => signal.tag ?? "")];
   const own = [...new Set(tags.filter((tag) => tag.startsWith(TAGS[guard])))];
-  return own.length > 1 ? own.filter((tag) => (event.message ?? "").toLowerCase().includes(tag.slice(TAGS[guard].length).split("_").at(-1) ?? "")) : own;
+  const known = SENTENCES.find(([start]) => event.message?.startsWith(start))?.[1];
+  return known?.startsWith(TAGS[guard]) ? [known] : own;
 }
 
-/** Reads the events of a guard in a span; at most 4,000. */
-export async function findings(guard: Guard, span: Span, signal?: AbortSignal): Promise<Findings> {
-  const from = new Date(Date.now() - SPANS[span]).toISOString();
+async function read(filters: Filters, from: string, signal?: AbortSignal): Promise<{ events: Stored[]; partial: boolean }> {
   const events: Stored[] = [];
   let cursor: string | null = null;
   for (let page = 0; page < PAGES; page += 1) {
-    const answer: Awaited<ReturnType<typeof search>> = await search({ plugin: guard }, { from, limit: 500, ...(cursor ? { cursor } : {}) }, signal);
+    const answer: Awaited<ReturnType<typeof search>> = await search(filters, { from, limit: 500, ...(cursor ? { cursor } : {}) }, signal);
     events.push(...answer.events);
     cursor = answer.next;
     if (!cursor) break;
   }
+  return { events, partial: cursor !== null };
+}
+
+/** Reads the events of a guard in a span, and the refusals of threat responses; at most 4,000 of each. */
+export async function findings(guard: Guard, span: Span, signal?: AbortSignal): Promise<Findings> {
+  const from = new Date(Date.now() - SPANS[span]).toISOString();
+  const [{ events, partial }, scored] = await Promise.all([read({ plugin: guard }, from, signal), read({ plugin: "threat-response", outcome: "blocked" }, from, signal)]);
   const isRefused = ({ event }: Stored) => event.event?.outcome === "blocked";
   const by = (namesOf: (stored: Stored) => (string | null | undefined)[]): Finding[] => {
     const found = new Map<string, { events: number; refused: number; callers: Set<string> }>();
@@ -61,19 +76,23 @@ export async function findings(guard: Guard, span: Span, signal?: AbortSignal): 
         const row = found.get(name) ?? { events: 0, refused: 0, callers: new Set<string>() };
         row.events += 1;
         if (isRefused(stored)) row.refused += 1;
-        row.callers.add(stored.event.source?.ip ?? "");
+        row.callers.add(refOf(stored));
         found.set(name, row);
       }
     }
     return [...found].map(([name, { events, refused, callers }]) => ({ name, events, refused, callers: callers.size })).sort((a, b) => b.events - a.events);
   };
+  const requestOf = ({ id, event }: Stored) => event.http?.request_id ?? id;
+  const refused = new Set(events.filter(isRefused).map(requestOf));
+  const byScore = new Set(scored.events.filter(({ event }) => event.threat?.tags?.some((tag) => tag.startsWith(TAGS[guard]))).map(requestOf).filter((request) => !refused.has(request)));
   return {
     events,
-    callers: by(({ event: { source } }) => [source?.apikey ? `apikey:${source.apikey}` : source?.user ? `user:${source.user}` : source?.ip ? `ip:${source.ip}` : null]),
+    callers: by((stored) => [refOf(stored)]),
     patterns: by((stored) => patternsOf(guard, stored)),
     routes: by(({ event }) => [event.route?.id]),
     subjects: by(({ event }) => [subjectOf(guard, event.message ?? "")]),
-    refused: events.filter(isRefused).length,
-    partial: cursor !== null,
+    refused: refused.size,
+    byScore: byScore.size,
+    partial: partial || scored.partial,
   };
 }

@@ -27,7 +27,7 @@ function GuardPage({ guard, path }: { guard: Guard; path: string }) {
     <Page title={t(guard === "object-guard" ? "nav.objects" : "nav.logins")} intro={t(guard === "object-guard" ? "guard.objects.intro" : "guard.logins.intro")}>
       <Choice<Span> label={t("overview.span")} value={span} options={[["hour", t("overview.span.hour")], ["day", t("overview.span.day")], ["week", t("overview.span.week")]]} onChange={(span) => navigate(href(path, { span: span === "day" ? "" : span }), "replace")} />
       <Show of={places}>{(places) => <Places of={places} guard={guard} />}</Show>
-      <Show of={found}>{(found) => <Found of={found} guard={guard} />}</Show>
+      <Show of={found}>{(found) => <Found of={found} guard={guard} span={span} />}</Show>
     </Page>
   );
 }
@@ -68,9 +68,10 @@ function Places({ of, guard }: { of: GuardPlace[]; guard: Guard }) {
   );
 }
 
-function Found({ of, guard }: { of: Findings; guard: Guard }) {
+function Found({ of, guard, span }: { of: Findings; guard: Guard; span: Span }) {
   const [shown, show] = useState<Stored | null>(null);
-  const filters = { plugin: guard };
+  const filters = { plugin: guard, since: span };
+  const refused = of.refused + of.byScore;
   if (of.events.length === 0) return <Empty text={t("guard.nothing")} />;
   return (
     <>
@@ -78,7 +79,7 @@ function Found({ of, guard }: { of: Findings; guard: Guard }) {
         <Figure label={t("guard.events")} value={`${number(of.events.length)}${of.partial ? "+" : ""}`} note={of.partial ? t("guard.partial") : ""} tone="info" />
         <Figure label={t("geo.callers")} value={number(of.callers.length)} tone="info" />
         <Figure label={t(guard === "object-guard" ? "guard.kinds" : "guard.accounts")} value={number(of.subjects.length)} tone="info" />
-        <Figure label={t("overview.refused")} value={number(of.refused)} note={of.refused === 0 ? t("guard.refuses_nothing") : ""} tone={of.refused ? "bad" : ""} />
+        <Figure label={t("overview.refused")} value={number(refused)} note={refused === 0 ? t("guard.refuses_nothing") : of.byScore > 0 && <a href={href("/events", { plugin: "threat-response", outcome: "blocked", since: span })}>{t("guard.by_score", { requests: of.byScore })}</a>} tone={refused ? "bad" : ""} />
       </div>
       <div class="columns two">
         <Panel title={t("guard.patterns")}><Top caption={t("guard.patterns")} of={of.patterns} cell={({ name }) => word("guard.pattern", name)} /></Panel>

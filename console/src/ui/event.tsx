@@ -41,7 +41,7 @@ export function EventLine({ of, what }: { of: Stored; what?: string | undefined 
       <Badge tone={toneOf(event)}>{word("decision", actionOf(event))}</Badge>
       <span class="mono who">{callerOf(event)}</span>
       <span class="mono path">{event.http ? `${event.http.method ?? ""} ${event.http.host ?? ""}${event.http.path ?? ""}` : ""}</span>
-      <span class="sentence">{what ?? sentence(event)}</span>
+      <span class="sentence" title={what ?? sentence(event)}>{what ?? sentence(event)}</span>
     </span>
   );
 }

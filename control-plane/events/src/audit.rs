@@ -42,6 +42,8 @@ pub enum AuditAction {
     OperatorPassword,
     /// An operator was given another role.
     OperatorRole,
+    /// The login provider gave the last admin another role, and the control plane has kept theirs.
+    OperatorRoleKept,
     /// A login link of an operator was made.
     OperatorLoginLink,
     /// Sessions of an operator were ended by themselves or by an admin.
@@ -143,6 +145,7 @@ impl AuditAction {
             Self::OperatorRemove => "operator-remove",
             Self::OperatorPassword => "operator-password",
             Self::OperatorRole => "operator-role",
+            Self::OperatorRoleKept => "operator-role-kept",
             Self::OperatorLoginLink => "operator-login-link",
             Self::SessionRevoke => "session-revoke",
             Self::SecondFactorAdd => "second-factor-add",

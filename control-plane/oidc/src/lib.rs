@@ -3,6 +3,7 @@
 //! [`Provider`] talks to the provider: its metadata, its keys, the exchange of a code, and what the ID token says about the person.
 //! It keeps no login: [`Begun`] is for the caller's store.
 
+mod backoff;
 mod error;
 mod flow;
 mod keys;

@@ -1,7 +1,7 @@
 //! The provider: requests to it, and what is kept of its answers.
 
 use std::fmt;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -13,6 +13,7 @@ use outbound::{Pool, PoolTrust};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
+use super::backoff::Backoff;
 use super::error::{OidcError, foreign};
 use super::flow::{Begun, Returned};
 use super::keys::Keys;
@@ -27,8 +28,6 @@ const MAX_ANSWER: usize = 256 * 1024;
 const IDLE: Duration = Duration::from_secs(30);
 /// How long metadata and keys are used before they are read again, in milliseconds: an hour.
 const FRESH_MILLIS: u64 = 3_600_000;
-/// After a failure the provider is asked again after so many milliseconds.
-const RETRY_MILLIS: u64 = 15_000;
 /// Keys are read again for an unknown id after so many milliseconds: tokens with made up ids cost the provider little.
 const KEYS_AGAIN_MILLIS: u64 = 60_000;
 
@@ -44,15 +43,20 @@ struct Inner {
     pool: Pool,
     clock: Clock,
     kept: Mutex<Kept>,
-    /// Why the provider did not answer when it was last asked.
-    problem: StdMutex<Option<String>>,
+    failures: StdMutex<Failures>,
 }
 
 #[derive(Default)]
 struct Kept {
     metadata: Option<(Arc<Metadata>, u64)>,
     keys: Option<(Arc<Keys>, u64)>,
-    failed: Option<(String, u64)>,
+}
+
+/// What the provider did not answer when it was last asked for it.
+#[derive(Default)]
+struct Failures {
+    metadata: Backoff,
+    keys: Backoff,
 }
 
 #[derive(Deserialize)]
@@ -81,7 +85,7 @@ impl Provider {
             (None, false) => PoolTrust::NoTls,
         };
         let pool = Pool::new(trust, IDLE).map_err(|error| SettingsProblem::new(format!("--oidc-issuer: {error}")))?;
-        Ok(Provider(Arc::new(Inner { settings, pool, clock, kept: Mutex::default(), problem: StdMutex::default() })))
+        Ok(Provider(Arc::new(Inner { settings, pool, clock, kept: Mutex::default(), failures: StdMutex::default() })))
     }
 
     /// The settings.
@@ -90,27 +94,27 @@ impl Provider {
         &self.0.settings
     }
 
-    /// Asks the provider for its metadata, whatever is kept of them.
+    /// Asks the provider for its metadata, whatever is kept of them, and for its keys, unless they were read within the hour.
     ///
     /// # Errors
     /// Why it gives none that can be used.
     pub async fn probe(&self) -> Result<(), OidcError> {
-        let asked = self.read_metadata().await;
-        let (mut kept, now) = (self.0.kept.lock().await, (self.0.clock)());
-        match asked {
-            Ok(metadata) => (kept.metadata, kept.failed) = (Some((Arc::new(metadata), now)), None),
-            Err(error) => {
-                kept.failed = Some((error.to_string(), now));
-                return Err(error);
-            }
+        let metadata = Arc::new(self.read_metadata().await?);
+        let (mut kept, now) = (self.0.kept.lock().await, self.now());
+        kept.metadata = Some((Arc::clone(&metadata), now));
+        let is_known = kept.keys.as_ref().is_some_and(|(_, at)| is_fresh(*at, now, FRESH_MILLIS));
+        if is_known && self.failures().keys.reason().is_none() {
+            Ok(())
+        } else {
+            self.read_keys(&metadata, &mut kept).await.map(drop)
         }
-        Ok(())
     }
 
-    /// Why the provider did not answer when it was last asked; `None` while it answers.
+    /// Why the provider did not give its metadata or its keys when it was last asked for them; `None` while it does.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
-        self.0.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let failures = self.failures();
+        failures.metadata.reason().or(failures.keys.reason()).map(str::to_owned)
     }
 
     /// Begins a login with this state, which the provider sends back.
@@ -148,7 +152,7 @@ impl Provider {
             client_id: &settings.client_id,
             nonce: returned.nonce,
             access_token: tokens.access_token.as_deref(),
-            now_seconds: (self.0.clock)() / 1000,
+            now_seconds: self.now() / 1000,
         };
         let mut claims = self.checked(&metadata, &tokens.id_token, &expected).await?;
         if let (false, Some(userinfo), Some(token)) =
@@ -239,38 +243,30 @@ impl Provider {
 
     /// The metadata; older ones where the provider cannot be reached now.
     async fn metadata(&self) -> Result<Arc<Metadata>, OidcError> {
-        let (mut kept, now) = (self.0.kept.lock().await, (self.0.clock)());
-        let is_fresh = |at: u64, millis: u64| now.saturating_sub(at) < millis;
+        let (mut kept, now) = (self.0.kept.lock().await, self.now());
         if let Some((metadata, at)) = &kept.metadata
-            && is_fresh(*at, FRESH_MILLIS)
+            && is_fresh(*at, now, FRESH_MILLIS)
         {
             return Ok(Arc::clone(metadata));
         }
-        let failure = match &kept.failed {
-            Some((why, at)) if is_fresh(*at, RETRY_MILLIS) => why.clone(),
-            _ => match self.read_metadata().await {
+        let paused = self.failures().metadata.pause(now).map(OidcError::provider);
+        let error = match paused {
+            Some(error) => error,
+            None => match self.read_metadata().await {
                 Ok(metadata) => {
                     let metadata = Arc::new(metadata);
-                    *kept = Kept { metadata: Some((Arc::clone(&metadata), now)), keys: kept.keys.take(), failed: None };
+                    kept.metadata = Some((Arc::clone(&metadata), now));
                     return Ok(metadata);
                 }
-                Err(error) => {
-                    let why = error.to_string();
-                    kept.failed = Some((why.clone(), (self.0.clock)()));
-                    why
-                }
+                Err(error) => error,
             },
         };
-        match &kept.metadata {
-            Some((older, _)) => Ok(Arc::clone(older)),
-            None => Err(OidcError::provider(failure)),
-        }
+        kept.metadata.as_ref().map(|(older, _)| Arc::clone(older)).ok_or(error)
     }
 
     async fn read_metadata(&self) -> Result<Metadata, OidcError> {
         let read = self.ask_for_metadata().await;
-        let problem = read.as_ref().err().map(ToString::to_string);
-        *self.0.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+        note(&mut self.failures().metadata, &read, self.now());
         read
     }
 
@@ -284,21 +280,45 @@ impl Provider {
         Metadata::read(&body, &self.0.settings).map_err(|what| OidcError::provider(format!("{address}: {what}")))
     }
 
-    /// The keys, read again if they are older than `millis`.
+    /// The keys, read again if they are older than `millis`. After a failure they are not asked for again during its pause, whatever
+    /// the logins need: each would wait for the provider, and ask it, in vain.
     async fn keys(&self, metadata: &Metadata, millis: u64) -> Result<Arc<Keys>, OidcError> {
-        let (mut kept, now) = (self.0.kept.lock().await, (self.0.clock)());
+        let (mut kept, now) = (self.0.kept.lock().await, self.now());
         if let Some((keys, at)) = &kept.keys
-            && now.saturating_sub(*at) < millis
+            && is_fresh(*at, now, millis)
         {
             return Ok(Arc::clone(keys));
         }
-        let (status, body) = self.call(Method::GET, &metadata.keys, HeaderMap::new(), Bytes::new()).await?;
-        if !status.is_success() {
-            return Err(OidcError::provider(format!("{} has answered {status}", metadata.keys)));
+        let paused = self.failures().keys.pause(now).map(OidcError::provider);
+        match paused {
+            Some(error) => Err(error),
+            None => self.read_keys(metadata, &mut kept).await,
         }
-        let keys = Arc::new(Keys::read(&body).map_err(OidcError::provider)?);
+    }
+
+    async fn read_keys(&self, metadata: &Metadata, kept: &mut Kept) -> Result<Arc<Keys>, OidcError> {
+        let now = self.now();
+        let read = self.ask_for_keys(&metadata.keys).await;
+        note(&mut self.failures().keys, &read, self.now());
+        let keys = Arc::new(read?);
         kept.keys = Some((Arc::clone(&keys), now));
         Ok(keys)
+    }
+
+    async fn ask_for_keys(&self, uri: &Uri) -> Result<Keys, OidcError> {
+        let (status, body) = self.call(Method::GET, uri, HeaderMap::new(), Bytes::new()).await?;
+        if !status.is_success() {
+            return Err(OidcError::provider(format!("{uri} has answered {status}")));
+        }
+        Keys::read(&body).map_err(|what| OidcError::provider(format!("{uri}: {what}")))
+    }
+
+    fn now(&self) -> u64 {
+        (self.0.clock)()
+    }
+
+    fn failures(&self) -> MutexGuard<'_, Failures> {
+        self.0.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One request. Redirects are not followed; time and size are capped.
@@ -329,6 +349,19 @@ impl Provider {
 impl fmt::Debug for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Provider").field("issuer", &self.0.settings.issuer).finish_non_exhaustive()
+    }
+}
+
+/// Whether what was read at a time is younger than `millis`.
+fn is_fresh(at: u64, now: u64, millis: u64) -> bool {
+    now.saturating_sub(at) < millis
+}
+
+/// Notes how a request has ended.
+fn note<T>(backoff: &mut Backoff, asked: &Result<T, OidcError>, now: u64) {
+    match asked {
+        Ok(_) => backoff.succeeded(),
+        Err(error) => backoff.failed(error.to_string(), now),
     }
 }
 

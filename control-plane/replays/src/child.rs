@@ -157,7 +157,32 @@ impl Ended {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_run_that_takes_too_long_is_stopped_and_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, pid) = (folder.path().join("program"), folder.path().join("pid"));
+        let script = format!("#!/bin/sh\necho $$ > {}\nexec sleep 1000\n", pid.display());
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let allowance =
+            Allowance { memory_mib: 64, cpu_seconds: 1, file_mib: 1, patience: Duration::from_millis(1_500) };
+        let running = run(&program, &[], folder.path(), allowance, |_| {});
+        let ended = tokio::time::timeout(Duration::from_secs(120), running).await.expect("it is stopped").unwrap();
+        assert_eq!((ended.code, ended.stopped.as_deref()), (None, Some("it took longer than 1 s")));
+        // On a slow machine it may be killed before it has written anything.
+        let Ok(pid) = std::fs::read_to_string(pid) else { return };
+        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        let mut looks = 0;
+        while !stat().is_empty() && !stat().contains(") Z ") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            looks += 1;
+            assert!(looks < 6_000, "the process goes on");
+        }
+    }
 
     #[tokio::test]
     async fn lines_are_progress_or_text_and_bounded() {

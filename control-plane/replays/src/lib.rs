@@ -15,6 +15,9 @@ mod settings;
 mod shelf;
 mod upload;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::ReplayError;
 pub use job::{Job, JobState, NewJob, Progress};
 pub use recording::{Recording, Source};

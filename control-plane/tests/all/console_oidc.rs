@@ -1,6 +1,7 @@
 //! Logins at an OpenID Connect provider: the flow, the browser it is bound to, and failures of the provider.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use api::console::LoginRules;
@@ -8,7 +9,7 @@ use oidc::SecondFactorAt;
 use serde_json::{Value, json};
 
 use crate::console_support::{ConsoleApi, PASSWORD};
-use crate::oidc_support::{Browser, Double, Instead, begin, enter, finish, finish_with};
+use crate::oidc_support::{Browser, Double, Instead, Signer, begin, enter, finish, finish_with};
 
 #[tokio::test]
 async fn a_person_is_added_at_the_first_login_and_is_the_same_operator_at_the_next() {
@@ -104,6 +105,15 @@ async fn an_answer_of_another_issuer_and_a_refusal_of_the_provider_are_no_logins
     let events = console.events().await;
     let last = events.iter().rfind(|event| event["action"] == "login-refused").unwrap();
     assert_eq!(last["detail"], "via: oidc: the provider has answered `access_denied<script>`");
+    // A provider that says that its answers name the issuer: one without is of another.
+    double.change(|behaviour| behaviour.metadata = json!({ "authorization_response_iss_parameter_supported": true }));
+    let console = double.console(|_| {}).await;
+    let browser = begin(&console, 1).await;
+    let answer = finish(&console, &browser, &double.authorize(&browser)).await;
+    assert_eq!((answer.status.as_u16(), &answer.body["error"]), (401, &json!("login_refused")), "{}", answer.text);
+    let browser = begin(&console, 1).await;
+    let body = json!({ "state": browser.state, "code": double.authorize(&browser), "iss": double.url });
+    assert_eq!(finish_with(&console, &browser, &body).await.status, 200);
 }
 
 #[tokio::test]
@@ -184,6 +194,7 @@ async fn a_provider_that_fails_is_reported_and_passwords_go_on() {
     fails_at(&console, "/token", Instead::Status(500), "500").await;
     fails_at(&console, "/jwks", Instead::Bytes(1 << 20), "longer than 256 KiB").await;
     fails_at(&hurried, "/jwks", Instead::Never, "no answer within").await;
+    console.advance(5_000);
     assert_eq!(enter(&double, &console).await.status, 200);
 
     let silent = double.console(|settings| settings.issuer = "http://127.0.0.1:1".to_owned()).await;
@@ -201,6 +212,99 @@ async fn a_provider_that_fails_is_reported_and_passwords_go_on() {
 }
 
 #[tokio::test]
+async fn keys_that_fail_are_asked_for_again_after_a_pause_that_doubles() {
+    let double = Double::start().await;
+    let console = double.console(|_| {}).await;
+    double.person("1", "grace", &["soc"]);
+    let asked = || double.change(|behaviour| behaviour.asked.get("/jwks").copied().unwrap_or_default());
+    let fails = async || {
+        let answer = enter(&double, &console).await;
+        assert_eq!(
+            (answer.status.as_u16(), &answer.body["error"]),
+            (503, &json!("provider_failed")),
+            "{}",
+            answer.text
+        );
+        asked()
+    };
+    double.change(|behaviour| behaviour.instead = [("/jwks", Instead::Status(500))].into());
+    for (times, seconds) in [5, 10, 20, 40, 60, 60].into_iter().enumerate() {
+        assert_eq!(fails().await, times + 1);
+        let trouble = console.api.state.events.troubles().into_iter().find(|trouble| trouble.part == "login").unwrap();
+        assert!(trouble.reason.contains("/jwks has answered 500"), "{}", trouble.reason);
+        let methods = console.send("GET", "/session/_methods", &[], None).await.body;
+        assert_eq!(methods["provider"]["available"], false);
+        console.advance(seconds * 1000 - 1);
+        assert_eq!(fails().await, times + 1, "not within {seconds} s");
+        console.advance(1);
+    }
+    double.change(|behaviour| behaviour.instead.clear());
+    assert_eq!((enter(&double, &console).await.status.as_u16(), asked()), (200, 7));
+    let methods = console.send("GET", "/session/_methods", &[], None).await.body;
+    assert_eq!(methods["provider"]["available"], true);
+    // An unknown id of a key: they are asked for, and that is a failure as well.
+    console.advance(60_000);
+    double.change(|behaviour| {
+        behaviour.keys = Some(json!({ "keys": [Signer::rsa("one").jwk()] }));
+        behaviour.instead = [("/jwks", Instead::Status(500))].into();
+        behaviour.signer = Signer::p256("made up");
+    });
+    assert_eq!((fails().await, fails().await), (8, 8));
+    // The keys that were read are not lost.
+    double.change(|behaviour| behaviour.signer = Signer::rsa("one"));
+    assert_eq!((enter(&double, &console).await.status.as_u16(), asked()), (200, 8));
+}
+
+#[tokio::test]
+async fn the_probe_asks_for_metadata_and_for_keys_that_are_missing() {
+    let double = Double::start().await;
+    let provider = double.provider(|_| {});
+    let asked = |path: &str| double.change(|behaviour| behaviour.asked.get(path).copied().unwrap_or_default());
+    double.change(|behaviour| behaviour.instead = [("/jwks", Instead::Status(500))].into());
+    for times in 1..3 {
+        let told = provider.probe().await.unwrap_err().to_string();
+        assert!(told.contains("/jwks has answered 500"), "{told}");
+        assert_eq!((provider.problem(), asked("/jwks")), (Some(told), times), "no pause for the probe");
+    }
+    double.change(|behaviour| behaviour.instead.clear());
+    for _ in 0..2 {
+        assert_eq!((provider.probe().await, provider.problem(), asked("/jwks")), (Ok(()), None, 3), "known keys stay");
+    }
+    double.change(|behaviour| {
+        behaviour.instead = [("/.well-known/openid-configuration", Instead::Status(500))].into();
+    });
+    let told = provider.probe().await.unwrap_err().to_string();
+    assert_eq!((provider.problem(), asked("/.well-known/openid-configuration")), (Some(told), 5));
+}
+
+#[tokio::test]
+async fn metadata_that_fail_are_asked_for_again_after_a_pause() {
+    const METADATA: &str = "/.well-known/openid-configuration";
+    let double = Double::start().await;
+    let provider = double.provider(|_| {});
+    let asked = || double.change(|behaviour| behaviour.asked[METADATA]);
+    double.change(|behaviour| behaviour.instead = [(METADATA, Instead::Status(500))].into());
+    for (times, seconds) in [5, 10].into_iter().enumerate() {
+        assert!(provider.begin("x").await.is_err());
+        double.clock.fetch_add(seconds * 1000 - 1, Ordering::Relaxed);
+        let told = provider.begin("x").await.unwrap_err().to_string();
+        assert!(told.contains("has answered 500"), "{told}");
+        assert_eq!(asked(), times + 1, "not within {seconds} s");
+        double.clock.fetch_add(1, Ordering::Relaxed);
+    }
+    double.change(|behaviour| behaviour.instead.clear());
+    assert!(provider.begin("x").await.is_ok());
+    // Kept for an hour; older ones go on where the provider does not answer.
+    double.clock.fetch_add(3_599_999, Ordering::Relaxed);
+    assert!(provider.begin("x").await.is_ok());
+    assert_eq!((asked(), provider.problem()), (3, None));
+    double.clock.fetch_add(1, Ordering::Relaxed);
+    double.change(|behaviour| behaviour.instead = [(METADATA, Instead::Status(500))].into());
+    assert!(provider.begin("x").await.is_ok());
+    assert_eq!((asked(), provider.problem().is_some()), (4, true));
+}
+
+#[tokio::test]
 async fn logins_that_are_begun_and_never_end_are_throttled() {
     let double = Double::start().await;
     let console = double.console(|_| {}).await;
@@ -212,5 +316,13 @@ async fn logins_that_are_begun_and_never_end_are_throttled() {
         begin(&console, 9).await;
     }
     let waits = console.send_from(9, "POST", "/session/_oidc_begin", &[], None).await;
+    assert_eq!((waits.status.as_u16(), &waits.body["error"]), (429, &json!("too_many_failures")), "{}", waits.text);
+    // So are guesses at states.
+    let guess = json!({ "state": "A".repeat(43), "code": "x" });
+    for _ in 0..30 {
+        let refused = console.send_from(8, "POST", "/session/_oidc_finish", &[], Some(&guess)).await;
+        assert_eq!(refused.status, 401, "{}", refused.text);
+    }
+    let waits = console.send_from(8, "POST", "/session/_oidc_finish", &[], Some(&guess)).await;
     assert_eq!((waits.status.as_u16(), &waits.body["error"]), (429, &json!("too_many_failures")), "{}", waits.text);
 }

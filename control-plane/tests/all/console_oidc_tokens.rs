@@ -1,7 +1,8 @@
 //! ID tokens that are refused, keys that change, and which operator a person is.
 
-use accounts::Role;
+use accounts::{Identity, Operator, Role};
 use serde_json::{Value, json};
+use store::AccessChange;
 
 use crate::console_support::ConsoleApi;
 use crate::oidc_support::{Behaviour, Double, Signer, enter};
@@ -206,6 +207,31 @@ async fn a_name_at_the_provider_is_no_way_to_an_account() {
 }
 
 #[tokio::test]
+async fn an_identity_is_of_one_provider_and_ends_with_its_operator() {
+    let double = Double::start().await;
+    let console = double.console(|settings| settings.creates = false).await;
+    let alice = console.login("alice").await;
+    let link = json!({ "name": "bob", "subject": "1" });
+    assert_eq!(console.post(&alice, "/operators/_link_identity", &link).await.status, 200);
+    double.person("1", "robert", &["soc"]);
+    assert_eq!(enter(&double, &console).await.body["operator"]["name"], "bob");
+    // The same subject at another provider is another person.
+    let identity =
+        Identity { issuer: "https://other.example".to_owned(), subject: "2".to_owned(), linked_at_millis: 1 };
+    let change = AccessChange::IdentityLink { name: "anna".to_owned(), identity };
+    assert!(console.api.state.store.access_change(change, "{}".to_owned()).await.unwrap());
+    double.person("2", "ann", &["soc"]);
+    assert_eq!(enter(&double, &console).await.body["error"], "not_allowed");
+    double.person("1", "robert", &["soc"]);
+    // A later operator of the same name is another one.
+    assert_eq!(console.post(&alice, "/operators/_remove", &json!({ "name": "bob" })).await.status, 200);
+    let bob = Operator::new("bob", "bob@example.com", Role::Admin, String::new(), 1).unwrap();
+    assert!(console.api.state.store.operator_add(bob).await.unwrap());
+    assert_eq!(enter(&double, &console).await.body["error"], "not_allowed");
+    assert!(!console.api.state.store.operator("bob").await.unwrap().unwrap().has_identity);
+}
+
+#[tokio::test]
 async fn an_address_links_where_it_is_configured_and_verified() {
     let double = Double::start().await;
     let claims = |subject: &str, email: &str, verified: Value| json!({ "sub": subject, "preferred_username": "a", "email": email, "email_verified": verified, "groups": ["root"] });
@@ -222,9 +248,64 @@ async fn an_address_links_where_it_is_configured_and_verified() {
     assert_eq!(try_with(&on, claims("1", "eve@example.com", json!(true))).await.status, 403);
     let linked = try_with(&on, claims("1", "Alice@Example.com", json!(true))).await;
     assert_eq!(linked.body["operator"]["name"], "alice", "{}", linked.text);
+    // Of two operators with one address neither is taken.
+    let twin = Operator::new("alma", "Bob@example.com", Role::Viewer, String::new(), 1).unwrap();
+    assert!(on.api.state.store.operator_add(twin).await.unwrap());
+    assert_eq!(try_with(&on, claims("3", "bob@example.com", json!(true))).await.status, 403);
     // Another person with the same address later.
     assert_eq!(try_with(&on, claims("2", "alice@example.com", json!(true))).await.status, 403);
     assert_eq!(try_with(&on, claims("1", "other@example.com", json!(false))).await.body["operator"]["name"], "alice");
+}
+
+#[tokio::test]
+async fn the_last_admin_keeps_the_role_whatever_the_provider_gives() {
+    let double = Double::start().await;
+    let console = double.console(|_| {}).await;
+    let store = &console.api.state.store;
+    let role = async |groups: &[&str]| {
+        double.person("1", "grace", groups);
+        enter(&double, &console).await
+    };
+    let kept = async || {
+        let events = console.events().await;
+        events.into_iter().filter(|event| event["action"] == "operator-role-kept").collect::<Vec<Value>>()
+    };
+    let first = role(&["root"]).await;
+    assert_eq!(first.body["operator"]["role"], "admin");
+    let cookie = first.header("set-cookie").split(';').next().unwrap().to_owned();
+    for name in ["alice", "bob"] {
+        let change = AccessChange::OperatorRole { name: name.to_owned(), role: Role::Viewer, keep_admin: false };
+        assert!(store.access_change(change, "{}".to_owned()).await.unwrap());
+    }
+    assert_eq!((role(&["root"]).await.body["operator"]["role"].clone(), kept().await.len()), (json!("admin"), 0));
+    let entered = role(&["soc"]).await;
+    assert_eq!(
+        (entered.status.as_u16(), &entered.body["operator"]["role"]),
+        (200, &json!("admin")),
+        "{}",
+        entered.text
+    );
+    assert_eq!(store.operator("grace").await.unwrap().unwrap().role, Role::Admin);
+    assert_eq!(
+        console.send("GET", "/session/_me", &[("cookie", &cookie)], None).await.status,
+        200,
+        "nothing has changed"
+    );
+    let told = kept().await;
+    assert_eq!(
+        (told.len(), &told[0]["ref"], &told[0]["user"]["name"]),
+        (1, &json!("operators/grace"), &json!("grace"))
+    );
+    let detail = told[0]["detail"].as_str().unwrap();
+    assert!(detail.starts_with("via: oidc: admin stays, not analyst: this is the last admin"), "{detail}");
+    assert!(!console.events().await.iter().any(|event| event["action"] == "operator-role"), "no change is reported");
+    assert_eq!(role(&[]).await.status, 403, "no role is no login");
+    // Once there is another admin, the role follows.
+    let change = AccessChange::OperatorRole { name: "bob".to_owned(), role: Role::Admin, keep_admin: false };
+    assert!(store.access_change(change, "{}".to_owned()).await.unwrap());
+    assert_eq!(role(&["soc"]).await.body["operator"]["role"], "analyst");
+    assert_eq!(kept().await.len(), 1);
+    assert_eq!(console.send("GET", "/session/_me", &[("cookie", &cookie)], None).await.status, 401);
 }
 
 #[tokio::test]
@@ -259,6 +340,15 @@ async fn the_role_is_that_of_the_groups_at_each_login() {
         behaviour.userinfo = json!({ "sub": "1", "groups": ["root"] });
     });
     assert_eq!(enter(&double, &console).await.body["operator"]["role"], "admin");
+    // What the ID token says stays.
+    double.change(|behaviour| {
+        behaviour.claims = json!({ "sub": "1", "preferred_username": "grace", "groups": ["soc"] });
+        behaviour.userinfo = json!({ "sub": "1", "email": "g@example.com", "groups": ["root"] });
+    });
+    assert_eq!(enter(&double, &console).await.body["operator"]["role"], "analyst");
+    double.change(|behaviour| {
+        behaviour.claims = json!({ "sub": "1", "preferred_username": "grace", "email": "g@example.com" });
+    });
     double.change(|behaviour| behaviour.userinfo = json!({ "sub": "2", "groups": ["root"] }));
     assert_eq!(enter(&double, &console).await.body["error"], "login_refused");
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use accounts::RelyingParty;
+use accounts::{Operator, RelyingParty, Role};
 use api::console::LoginRules;
 use serde_json::{Value, json};
 
@@ -137,6 +137,8 @@ async fn a_challenge_is_answered_once_and_soon() {
     assert_eq!(answer(&console, &key.get(&options)).await.status, 401, "too late");
     let made_up = json!({ "challenge": "A".repeat(43), "rpId": "palisade.example" });
     assert_eq!(answer(&console, &key.get(&made_up)).await.status, 401, "never given");
+    let none = json!({ "challenge": "x", "rpId": "palisade.example" });
+    assert_eq!(answer(&console, &key.get(&none)).await.status, 401, "what cannot be one");
     // A challenge for something else.
     let login = console.login("bob").await;
     let begun = console.post(&login, "/session/_passkey_begin", &json!({ "password": PASSWORD })).await;
@@ -191,6 +193,9 @@ async fn a_password_needs_the_passkey_as_a_second_step() {
     assert_eq!(second(other.get(&options)).await.status, 401);
     let free = challenge(&console, &json!({})).await;
     assert_eq!(second(key.get(&free)).await.status, 401);
+    // One that the same operator was given for something else.
+    let begun = console.post(&login, "/session/_passkey_confirm_begin", &json!({})).await;
+    assert_eq!(second(key.get(&begun.body["options"])).await.status, 401);
     // Without verification: the password was shown.
     let options = challenge(&console, &json!({ "ticket": ticket })).await;
     key.flags = PRESENT;
@@ -258,13 +263,112 @@ async fn an_operator_has_ten_and_other_sessions_end() {
     for id in 1..11 {
         let begun = console.post(&login, "/session/_passkey_confirm_begin", &json!({})).await;
         let proof = json!({ "password": PASSWORD, "credential": first.get(&begun.body["options"]) });
+        if id == 10 {
+            let refused = console.post(&login, "/session/_passkey_begin", &proof).await;
+            assert_eq!((refused.status.as_u16(), &refused.body["error"]), (409, &json!("too_many_passkeys")));
+            break;
+        }
         let added = add(&console, &login, &mut Authenticator::p256(id), &proof).await;
-        let most = if id < 10 { 200 } else { 409 };
-        assert_eq!(added.status, most, "{id}: {}", added.text);
+        assert_eq!(added.status, 200, "{id}: {}", added.text);
         console.advance(61_000);
     }
     let without = ConsoleApi::new().await;
     let login = without.login("anna").await;
     let refused = without.post(&login, "/session/_passkey_begin", &json!({ "password": PASSWORD })).await;
     assert_eq!((refused.status.as_u16(), &refused.body["error"]), (409, &json!("no_passkeys")));
+}
+
+#[tokio::test]
+async fn answers_that_are_wrong_or_never_come_are_throttled() {
+    let console = console(false).await;
+    let (login, mut key) = anna(&console).await;
+    let wrong = key.get(&json!({ "challenge": "A".repeat(43), "rpId": "palisade.example" }));
+    let from = async |host: u8, path: &str, body: &Value| {
+        let answer = console.send_from(host, "POST", path, &[], Some(body)).await;
+        (answer.status.as_u16(), answer.body["error"].as_str().unwrap_or_default().to_owned())
+    };
+    let is = |status: u16, error: &str| (status, error.to_owned());
+    // Challenges that are not answered, and answers without one.
+    for _ in 0..30 {
+        assert_eq!(from(8, "/session/_passkey_login_begin", &json!({})).await.0, 200);
+        let answered = from(9, "/session/_passkey_login", &json!({ "credential": wrong })).await;
+        assert_eq!(answered, is(401, "passkey_refused"));
+    }
+    let throttled = is(429, "too_many_failures");
+    assert_eq!(from(8, "/session/_passkey_login_begin", &json!({})).await, throttled);
+    assert_eq!(from(9, "/session/_passkey_login", &json!({ "credential": wrong })).await, throttled);
+    // A second step ends after five, and an operator has ten in a minute, from wherever they come.
+    for host in 10..12 {
+        let ticket = console.try_login(host, "anna", PASSWORD).await.body["ticket"].clone();
+        let body = json!({ "ticket": ticket, "credential": wrong });
+        for _ in 0..5 {
+            assert_eq!(from(host, "/session/_passkey_login", &body).await, is(401, "passkey_refused"));
+        }
+        assert_eq!(from(host, "/session/_passkey_login", &body).await, is(401, "ticket_ended"));
+    }
+    let ticket = console.try_login(12, "anna", PASSWORD).await.body["ticket"].clone();
+    let body = json!({ "ticket": ticket, "credential": wrong });
+    assert_eq!(from(12, "/session/_passkey_login", &body).await, throttled);
+    // So are proofs, each of which counts for the operator.
+    console.advance(120_000);
+    let proof = json!({ "password": PASSWORD, "credential": wrong });
+    let mut answers = Vec::new();
+    for _ in 0..11 {
+        let refused = console.post(&login, "/session/_passkey_begin", &proof).await;
+        answers.push((refused.status.as_u16(), refused.body["error"].as_str().unwrap_or_default().to_owned()));
+    }
+    assert_eq!(answers.pop(), Some(throttled));
+    assert_eq!(answers, vec![is(403, "passkey_refused"); 10]);
+}
+
+#[tokio::test]
+async fn a_passkey_and_the_app_end_with_their_operator() {
+    let console = console(false).await;
+    let (_, mut key) = anna(&console).await;
+    key.user_handle = None;
+    let alice = console.login("alice").await;
+    let store = &console.api.state.store;
+    assert!(store.second_factor_begin("anna", vec![7; 20]).await.unwrap());
+    assert_eq!(console.post(&alice, "/operators/_remove", &json!({ "name": "anna" })).await.status, 200);
+    // A later operator of the same name is another one.
+    let anna = Operator::new("anna", "anna@example.com", Role::Admin, String::new(), BEGINNING).unwrap();
+    assert!(store.operator_add(anna).await.unwrap());
+    assert_eq!((store.passkeys("anna").await, store.second_factor("anna").await), (Ok(Vec::new()), Ok(None)));
+    assert_eq!(enter(&console, &mut key).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_new_passkey_is_the_answer_to_its_own_challenge() {
+    let console = console(false).await;
+    let (login, mut first) = anna(&console).await;
+    let confirmed = async |first: &mut Authenticator| {
+        let begun = console.post(&login, "/session/_passkey_confirm_begin", &json!({})).await;
+        let proof = json!({ "password": PASSWORD, "credential": first.get(&begun.body["options"]) });
+        console.post(&login, "/session/_passkey_begin", &proof).await.body["options"].clone()
+    };
+    let with = |options: &Value, challenge: &Value| {
+        let mut options = options.clone();
+        options["challenge"] = challenge.clone();
+        json!({ "name": "key ring", "credential": Authenticator::p256(2).create(&options) })
+    };
+    let options = confirmed(&mut first).await;
+    let (of_confirm, of_bob) = (
+        console.post(&login, "/session/_passkey_confirm_begin", &json!({})).await,
+        console.post(&console.login("bob").await, "/session/_passkey_begin", &json!({ "password": PASSWORD })).await,
+    );
+    let challenges = [&of_confirm, &of_bob].map(|begun| begun.body["options"]["challenge"].clone());
+    for challenge in challenges.into_iter().chain([json!("A".repeat(43)), json!("x")]) {
+        let refused = console.post(&login, "/session/_passkey_add", &with(&options, &challenge)).await;
+        assert_eq!((refused.status.as_u16(), &refused.body["error"]), (403, &json!("passkey_refused")), "{challenge}");
+    }
+    let mut elsewhere = Authenticator::p256(2);
+    elsewhere.origin = "https://evil.example".to_owned();
+    let body = json!({ "name": "key ring", "credential": elsewhere.create(&options) });
+    assert_eq!(console.post(&login, "/session/_passkey_add", &body).await.status, 403);
+    let body = with(&options, &options["challenge"]);
+    assert_eq!(console.post(&login, "/session/_passkey_add", &body).await.status, 403, "it was used up");
+    let options = confirmed(&mut first).await;
+    let body = with(&options, &options["challenge"]);
+    assert_eq!(console.post(&login, "/session/_passkey_add", &body).await.status, 200);
+    assert_eq!(console.get(&login, "/session/_passkeys").await.body["passkeys"].as_array().unwrap().len(), 2);
 }

@@ -217,6 +217,8 @@ async fn deleted_entities_are_listed_until_they_are_there_again() {
     assert_eq!((&newest["version"], &newest["author"]["name"]), (&json!(last + 2), &json!("test")));
     let page = list("?page=2&pageSize=1").await;
     assert_eq!((page.header("x-pages"), ids(&page)), ("2", vec!["b".to_owned()]));
+    let page = list("?pageSize=1").await;
+    assert_eq!((page.header("x-pages"), ids(&page)), ("2", vec!["a".to_owned()]));
     assert_eq!(api.ok("GET", "/waf-configs/_deleted", Value::Null).await.body, json!([]), "another collection");
     for (path, status) in [("/waf-rulesets/_deleted?page=0", 400), ("/waf-ruleset/_deleted", 404)] {
         assert_eq!(api.call("GET", path, None).await.status, status, "{path}");

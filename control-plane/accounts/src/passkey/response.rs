@@ -172,3 +172,46 @@ impl fmt::Display for PasskeyProblem {
 }
 
 impl std::error::Error for PasskeyProblem {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Authenticator data with these flags and what follows the counter.
+    fn registered(flags: u8, rest: &[u8]) -> Result<NewCredential, PasskeyProblem> {
+        let site = RelyingParty::of("https://palisade.example").unwrap();
+        let client = br#"{"type": "webauthn.create", "challenge": "c", "origin": "https://palisade.example"}"#;
+        let data = [Sha256::digest(site.id()).as_slice(), &[flags, 0, 0, 0, 7], rest].concat();
+        site.check_registration(Registration { client_data: client, authenticator_data: &data })
+    }
+
+    /// An AAGUID, an id of this length, and a key of Ed25519.
+    fn attested(id: u16, algorithm: u8) -> Vec<u8> {
+        let key = [[0xa4, 1, 1, 3, algorithm, 0x20, 6, 0x21, 0x58, 32].as_slice(), &[9; 32]].concat();
+        [[0; 16].as_slice(), &id.to_be_bytes(), &vec![3; usize::from(id)], &key].concat()
+    }
+
+    #[test]
+    fn a_new_credential_is_one_with_an_id_and_a_key_that_is_asked_for() {
+        const EDDSA: u8 = 0x27;
+        let flags = PRESENT | VERIFIED | ATTESTED;
+        let whole = attested(1023, EDDSA);
+        let made = registered(flags, &whole).unwrap();
+        assert_eq!((made.credential, made.sign_count), (vec![3; 1023], 7));
+        assert_eq!(made.public_key.len(), 42);
+        // Extensions follow the key, and are no part of it.
+        assert_eq!(registered(flags, &[whole.as_slice(), &[0xa0]].concat()).unwrap().public_key, made.public_key);
+        let refused = |flags, rest: &[u8]| registered(flags, rest).unwrap_err().to_string();
+        for (without, why) in [(ATTESTED, "no credential"), (PRESENT, "not touched")] {
+            assert!(refused(flags & !without, &whole).contains(why), "{without}");
+        }
+        for id in [0, 1024] {
+            assert!(refused(flags, &attested(id, EDDSA)).contains("empty or too long"), "{id}");
+        }
+        // ES384, with which no key of this kind signs.
+        assert!(refused(flags, &attested(8, 0x38)).contains("none of ES256"));
+        for end in [0, 15, 17, 18, 1000, whole.len() - 1] {
+            assert!(registered(flags, &whole[..end]).is_err(), "{end}");
+        }
+    }
+}

@@ -170,6 +170,7 @@ impl Console {
         Ok(operator)
     }
 
+    /// Gives an operator the role of the provider; the last admin keeps theirs, or no one could administer any more.
     async fn give_role(
         &self,
         operator: Operator,
@@ -181,11 +182,23 @@ impl Console {
         let audit = told(AuditAction::OperatorRole, Some(&operator), caller.source);
         let detail = format!("via: oidc: {} to {role}", operator.role);
         let note = audit.of(format!("operators/{}", operator.name)).detail(detail).note(now);
-        // Also of the last admin: the provider decides, and the command line can make another.
-        let change = AccessChange::OperatorRole { name: operator.name.clone(), role, keep_admin: false };
-        self.inner.store.access_change(change, note).await?;
-        let changed = self.inner.store.operator(&operator.name).await?;
-        changed.ok_or_else(|| self.not_allowed(Some(&operator), person, "the operator was removed meanwhile", caller))
+        let change = AccessChange::OperatorRole { name: operator.name.clone(), role, keep_admin: true };
+        let is_changed = self.inner.store.access_change(change, note).await?;
+        let gone = || self.not_allowed(Some(&operator), person, "the operator was removed meanwhile", caller);
+        let now_is = self.inner.store.operator(&operator.name).await?.ok_or_else(gone)?;
+        if !is_changed && now_is.role == Role::Admin && role != Role::Admin {
+            self.last_admin_kept(&now_is, role, caller);
+        }
+        Ok(now_is)
+    }
+
+    /// Reports a role of the provider that the last admin was not given.
+    fn last_admin_kept(&self, operator: &Operator, role: Role, caller: Caller<'_>) {
+        let why = "this is the last admin; make another operator admin, and the role follows at the next login";
+        tracing::warn!(operator = %operator.name, %role, "the provider's role was not given: {why}");
+        let audit = told(AuditAction::OperatorRoleKept, Some(operator), caller.source);
+        let audit = audit.of(format!("operators/{}", operator.name));
+        self.inner.events.audit(audit.detail(format!("via: oidc: admin stays, not {role}: {why}")));
     }
 
     fn not_allowed(&self, operator: Option<&Operator>, person: &Person, why: &str, caller: Caller<'_>) -> ApiError {

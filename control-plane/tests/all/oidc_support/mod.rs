@@ -49,6 +49,8 @@ pub(crate) struct Behaviour {
     /// The header of the ID token, over its own.
     pub(crate) header: Value,
     pub(crate) userinfo: Value,
+    /// The metadata, over its own.
+    pub(crate) metadata: Value,
     /// Answers in the place of the path's own.
     pub(crate) instead: HashMap<&'static str, Instead>,
     /// How often each path was asked for.
@@ -88,6 +90,7 @@ impl Double {
             claims: json!({}),
             header: json!({}),
             userinfo: json!({}),
+            metadata: json!({}),
             instead: HashMap::new(),
             asked: HashMap::new(),
             codes: HashMap::new(),
@@ -249,10 +252,12 @@ async fn instead(
 
 async fn metadata(State(double): State<Double>) -> Json<Value> {
     let url = &double.url;
-    Json(json!({
+    let mut document = json!({
         "issuer": url, "authorization_endpoint": format!("{url}/authorize"), "token_endpoint": format!("{url}/token"),
         "jwks_uri": format!("{url}/jwks"), "userinfo_endpoint": format!("{url}/userinfo"),
-    }))
+    });
+    double.change(|behaviour| overlay(&mut document, &behaviour.metadata));
+    Json(document)
 }
 
 async fn keys(State(double): State<Double>) -> Json<Value> {

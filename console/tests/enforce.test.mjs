@@ -183,6 +183,8 @@ test("a plugin with a dry run of its own goes to enforcing from the chain of its
   await dialog.getByLabel("Reason").fill("quiet for a week");
   await dialog.getByLabel("Ban callers like these (2)").check();
   await dialog.getByRole("button", { name: "Enforce now" }).click();
+  // The dialog has a sentence with the same end.
+  await dialog.waitFor({ state: "detached" });
   await page.getByText(/enforces\.$/).waitFor();
   const { plugins, metadata } = await api("GET", "/entities/routes/shop");
   assert.deepEqual([plugins.length, plugins[0].config.fail2ban_dry_run, plugins[0].config.waf_config, metadata.enforced_because], [1, false, "main", "quiet for a week"]);

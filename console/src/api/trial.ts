@@ -44,11 +44,8 @@ function isHeldBack({ event }: Stored): boolean {
 /** The plugins that follow a threat policy. Refusals that the WAF did not make are dry runs as well, and are its own. */
 const OF_THREAT_POLICIES = new Set(["threat-gate", "threat-response"]);
 
-/**
- * Whether a plugin would have refused the request, replaced the response, or banned the caller, if it were not for its own dry run. A
- * detector of sensitive data that only reports is not in the way of a response in either mode, and its sentence alone says so.
- */
-const isReported = ({ event }: Stored) => event.event?.outcome === "observed" && event.decision?.dry_run === true && !/; it would have been reported$/.test(event.message ?? "");
+/** Whether a plugin would have refused the request, changed or replaced the response, or banned the caller, if it were not for its own dry run. */
+const isReported = ({ event }: Stored) => event.event?.outcome === "observed" && event.decision?.dry_run === true;
 
 /** The tags of a plugin with a dry run of its own: its events have the signals of the plugins before it as well. */
 const OWN_TAGS: Record<string, RegExp> = {
@@ -130,7 +127,7 @@ function tally(events: Stored[], plugin: string | undefined): Omit<Trial, "parti
     add(sets.route, event.route?.id ?? "-");
     add(sets.caller, refOf(stored));
     const action = event.would_block ? "deny" : event.decision?.action ?? "";
-    // What monitors says `log` in its decision, which is not what it would do.
+    // A response that would have been masked has `log`: it is not held back.
     if (!HARMLESS.has(action)) add(sets.action, action);
     const alike = JSON.stringify([event.http?.path, found.map(({ name }) => name)]);
     if (examples.length < EXAMPLES && !seen.has(request) && !shown.has(alike)) examples.push(stored);

@@ -73,11 +73,17 @@ impl ApiContract {
             return;
         }
         let mut reason = described(found, operation);
-        if !found.iter().any(|one| is_of_response(one.kind)) {
+        // A response is never withheld for its mismatches.
+        let is_refused = !found.iter().any(|one| is_of_response(one.kind));
+        if is_refused {
             let status = found.first().map_or(400, |first| first.kind.status());
             reason.push_str(&format!("; the request would have been refused with {status}"));
         }
-        let decision = Decision::new(Action::Log, exchange.score.total(), reason).dry_run();
+        let score = exchange.score.total();
+        let decision = match is_refused {
+            true => Decision::new(Action::Deny, score, reason).dry_run(),
+            false => Decision::new(Action::Log, score, reason),
+        };
         let event = SecurityEvent {
             category: Category::Api,
             outcome: Outcome::Observed,

@@ -189,6 +189,7 @@ fn monitoring_tells_once_a_minute_and_refuses_nothing() {
     assert_eq!(event["event"]["category"], "api");
     assert_eq!(event["event"]["outcome"], "observed");
     assert_eq!(event["threat"]["tags"], json!(["api:invalid_parameter"]));
+    assert_eq!((&event["decision"]["action"], &event["decision"]["dry_run"]), (&json!("deny"), &json!(true)));
     assert!(event["message"].as_str().unwrap().contains("would have been refused with 400"), "{event}");
     assert!(!event.to_string().contains("limit=y"));
     send("/api/none");
@@ -229,6 +230,9 @@ fn responses_are_reported_and_never_refused() {
         let events = host.events_json();
         let told = events.get(before).map(|event| event["threat"]["tags"][0].as_str().unwrap().to_owned());
         assert_eq!(told.as_deref(), tag);
+        // Nothing is kept back in either mode.
+        let decision = |event: &Value| (event["decision"]["action"].clone(), event["decision"]["dry_run"].clone());
+        assert!(events.get(before).is_none_or(|event| decision(event) == (json!("log"), json!(false))));
     }
     let (off, host) = (plugin(|_| {}), FakeHost::at(1000));
     assert_eq!(answer(&*off, "500", None, b"", &host), Verdict::Pass);

@@ -125,9 +125,9 @@ impl ErrorLeakage {
     }
 }
 
-/// Emits an event about a response that goes on, of a guard that monitors.
+/// Emits an event about a response that goes on, and that a guard in the mode `mask` would have kept back.
 fn observe(reason: String, exchange: &mut Exchange, host: &dyn Host) {
-    let decision = Decision::new(Action::Log, exchange.score.total(), reason).dry_run();
+    let decision = Decision::new(Action::Deny, exchange.score.total(), reason).dry_run();
     let event = SecurityEvent {
         category: Category::Leakage,
         outcome: Outcome::Observed,

@@ -83,6 +83,7 @@ fn monitor_says_what_it_would_have_done() {
     assert_eq!(exchanged.flow, Flow::Continue);
     let event = &exchanged.host.events_json()[0];
     assert_eq!((&event["event"]["outcome"], &event["decision"]["dry_run"]), (&json!("observed"), &json!(true)));
+    assert_eq!(event["decision"]["action"], "deny");
     assert!(event["message"].as_str().unwrap().contains("would have been replaced by an answer with status 500"));
 }
 

@@ -77,7 +77,7 @@ impl QueryGuard {
         }
         let status = found.first().map_or(400, |first| first.kind.status());
         let reason = format!("{reason}; the request would have been refused with {status}");
-        let decision = Decision::new(Action::Log, exchange.score.total(), reason).dry_run();
+        let decision = Decision::new(Action::Deny, exchange.score.total(), reason).dry_run();
         let event = SecurityEvent {
             category: Category::Api,
             outcome: Outcome::Observed,

@@ -265,6 +265,7 @@ fn monitoring_tells_once_a_minute_and_refuses_nothing() {
     let event = &host.events_json()[0];
     assert_eq!((&event["event"]["category"], &event["event"]["outcome"]), (&json!("api"), &json!("observed")));
     assert_eq!(event["threat"]["tags"], json!(["api:query_mutation_over_get"]));
+    assert_eq!((&event["decision"]["action"], &event["decision"]["dry_run"]), (&json!("deny"), &json!(true)));
     assert!(event["message"].as_str().unwrap().contains("would have been refused with 405"), "{event}");
     ask("/graphql?query=%7B");
     assert_eq!(host.events_json().len(), 2);

@@ -110,12 +110,12 @@ impl SensitiveData {
         // Nothing is withheld where no detector does more than to log.
         let only_logs = self.actions.iter().all(|(_, action)| *action <= DataAction::Log);
         if self.step.monitor || only_logs {
-            let reason = match self.step.monitor {
-                true => format!("{NO_PARTS_REASON}; it would not have been given"),
-                false => format!("{NO_PARTS_REASON}; it was not inspected"),
+            let score = exchange.score.total();
+            let decision = match only_logs {
+                true => Decision::new(Action::Log, score, format!("{NO_PARTS_REASON}; it was not inspected")),
+                false => Decision::new(Action::Deny, score, format!("{NO_PARTS_REASON}; it would not have been given"))
+                    .dry_run(),
             };
-            let decision = Decision::new(Action::Log, exchange.score.total(), reason);
-            let decision = if self.step.monitor { decision.dry_run() } else { decision };
             observe(&decision, exchange, host);
             return Verdict::Pass;
         }
@@ -146,20 +146,22 @@ impl SensitiveData {
         if !text.complete {
             reason.push_str("; only the beginning of the body was inspected");
         }
-        let (would, done) = match strictest {
-            DataAction::Block => ("the response would have been withheld", "the response was withheld"),
-            DataAction::Mask if maskable => ("it would have been masked", "it was masked"),
+        let (action, would, done) = match strictest {
+            DataAction::Block => (Action::Deny, "the response would have been withheld", "the response was withheld"),
+            DataAction::Mask if maskable => (Action::Log, "it would have been masked", "it was masked"),
             DataAction::Mask => (
+                Action::Deny,
                 "the response would have been withheld, because its body cannot be masked as a whole",
                 "the response was withheld, because its body cannot be masked as a whole",
             ),
-            DataAction::Log | DataAction::Unspecified => ("it would have been reported", "it was reported"),
+            // The same in either mode.
+            DataAction::Log | DataAction::Unspecified => (Action::Log, "it was reported", "it was reported"),
         };
         reason.push_str("; ");
         reason.push_str(if self.step.monitor { would } else { done });
         if self.step.monitor || strictest <= DataAction::Log {
-            let decision = Decision::new(Action::Log, exchange.score.total(), reason);
-            let decision = if self.step.monitor { decision.dry_run() } else { decision };
+            let decision = Decision::new(action, exchange.score.total(), reason);
+            let decision = if strictest > DataAction::Log { decision.dry_run() } else { decision };
             observe(&decision, exchange, host);
             return Verdict::Pass;
         }

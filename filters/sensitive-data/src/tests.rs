@@ -110,16 +110,20 @@ fn the_strictest_action_decides() {
 
 #[test]
 fn monitor_says_what_it_would_have_done() {
-    for (action, expected) in [
-        (DataAction::Mask, "; it would have been masked"),
-        (DataAction::Block, "; the response would have been withheld"),
-        (DataAction::Log, "; it would have been reported"),
+    for (action, expected, decision) in [
+        (DataAction::Mask, "; it would have been masked", ("log", true)),
+        (DataAction::Block, "; the response would have been withheld", ("deny", true)),
+        (DataAction::Log, "; it was reported", ("log", false)),
     ] {
         let monitor = SensitiveDataStep { monitor: true, ..step(&[("card", action)]) };
         let exchanged = json_body(&monitor, BODY);
         assert_eq!((exchanged.flow.clone(), exchanged.replaced.clone()), (Flow::Continue, None));
         assert!(message(&exchanged).ends_with(expected), "{}", message(&exchanged));
-        assert_eq!(exchanged.host.events_json()[0]["decision"]["dry_run"], json!(true));
+        let told = &exchanged.host.events_json()[0]["decision"];
+        assert_eq!(
+            (&told["action"], &told["dry_run"], &told["enforced"]),
+            (&json!(decision.0), &json!(decision.1), &json!(false))
+        );
     }
 }
 
@@ -189,10 +193,17 @@ fn clients_get_no_parts_of_texts_unless_the_configuration_lets_them() {
     assert!(ranged && matches!(&flow, Flow::Answer(reply) if reply.status == 416), "{flow:?}");
     let (ranged, flow, host) = part(&SensitiveDataStep { monitor: true, ..masking() }, "/customers");
     assert_eq!((ranged, flow), (true, Flow::Continue));
-    assert_eq!(host.events_json()[0]["decision"]["dry_run"], json!(true));
-    let (_, flow, host) = part(&step(&[("card", DataAction::Log)]), "/customers.zip");
-    assert_eq!(flow, Flow::Continue);
-    assert!(host.events_json()[0]["message"].as_str().unwrap().ends_with("it was not inspected"));
+    let decided = |host: &FakeHost| {
+        let decision = host.events_json()[0]["decision"].clone();
+        (decision["action"].as_str().unwrap().to_owned(), decision["dry_run"] == json!(true))
+    };
+    assert_eq!(decided(&host), ("deny".to_owned(), true));
+    for monitor in [false, true] {
+        let logging = SensitiveDataStep { monitor, ..step(&[("card", DataAction::Log)]) };
+        let (_, flow, host) = part(&logging, "/customers.zip");
+        assert_eq!((flow, decided(&host)), (Flow::Continue, ("log".to_owned(), false)));
+        assert!(host.events_json()[0]["message"].as_str().unwrap().ends_with("it was not inspected"));
+    }
     let (ranged, flow, host) = part(&SensitiveDataStep { pass_ranges: true, ..masking() }, "/customers");
     assert_eq!((ranged, flow, host.events_json().len()), (true, Flow::Continue, 0));
 }

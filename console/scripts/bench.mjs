@@ -1,11 +1,11 @@
 /**
  * Figures of the console: what the first page costs, and how fast long lists are searched and scrolled.
  *
- * `make bench-console` runs it. A control plane serves the page; bans and incidents come from a proxy before it, because no test can make
- * 100,000 of them; entities are the control plane's own. Everything runs on one machine, so the figures have no network in them.
+ * `make bench-console` runs it. A control plane serves the page, 10,000 entities and 100,000 bans; it holds no more than 10,000 incidents, so
+ * 50,000 come from a proxy before it. Everything runs on one machine, so the figures have no network in them.
  */
 import { Server, launch, login, open } from "../tests/support.mjs";
-import { bans, incidents } from "../tests/samples.mjs";
+import { incidents } from "../tests/samples.mjs";
 import { listed, proxy } from "../tests/proxy.mjs";
 
 const LOADS = 15;
@@ -79,7 +79,8 @@ async function search(page, texts) {
           const begun = event.timeStamp;
           const before = document.querySelector(".count").textContent;
           const look = new MutationObserver(() => {
-            if (document.querySelector(".count").textContent === before) return;
+            const text = document.querySelector(".count").textContent;
+            if (text === before || text.includes("…")) return;
             look.disconnect();
             requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - begun)));
           });
@@ -121,19 +122,16 @@ async function list(browser, url, what, path, total, texts) {
     addEventListener("keydown", (event) => {
       new MutationObserver(() => {
         const text = document.querySelector(".count").textContent;
-        if (!text.includes(" of ")) return;
-        const now = performance.now() - event.timeStamp;
-        window.shown.first ??= now;
-        if (!text.includes("…")) window.shown.whole ??= now;
+        if (!text.includes("…") && /found| of /.test(text)) window.shown.first ??= performance.now() - event.timeStamp;
       }).observe(document.querySelector("main"), { characterData: true, childList: true, subtree: true });
     }, { once: true, capture: true });
   });
   await field.press(texts[0][0]);
-  await page.waitForFunction(() => window.shown.whole, null, { timeout: 120_000 });
-  const { first, whole } = await page.evaluate(() => window.shown);
+  await page.waitForFunction(() => window.shown.first, null, { timeout: 120_000 });
+  const { first } = await page.evaluate(() => window.shown);
   const times = await search(page, texts);
   const pictures = await scroll(page);
-  console.log(`${what}: key to painted list, median of ${times.length}: ${round(median(times))} ms (longest ${round(worst(times))}); the first search shows rows after ${round(first)} ms and is complete after ${round(whole)} ms; scrolling by 1500 pixels, median of ${pictures.length}: ${round(median(pictures))} ms (longest ${round(worst(pictures))})`);
+  console.log(`${what}: key to painted list, median of ${times.length}: ${round(median(times))} ms (longest ${round(worst(times))}); the first search ${round(first)} ms; scrolling by 1500 pixels, median of ${pictures.length}: ${round(median(pictures))} ms (longest ${round(worst(pictures))})`);
   await page.context().close();
 }
 
@@ -149,8 +147,18 @@ try {
     await answer.text();
   }
   await list(browser, server.url, `${ENTITIES} entities`, "/console/policies/threat-policies", "10,000 entries", ["policy 77", "team 12", "policy-9999", "50", "tag-12", "x1", "team 96", "policy 123"]);
-  const front = await proxy(server, { "/security/_bans": listed(bans(BANS), "bans"), "/security/_incidents": listed(incidents(INCIDENTS), "incidents") });
-  await list(browser, front.url, `${BANS} bans`, "/console/bans", "100,000 entries", ["10.200", "11.13", "949110x", "10.77.3", "ledger.", "11.1", "spraying!", "10.9"]);
+  const reasons = ["probes the login", "spraying", "scrapes prices", "a decoy path"];
+  const keys = Array.from({ length: BANS }, (_, index) => `ip:${10 + (index >> 16)}.${(index >> 8) % 256}.${index % 256}.7`);
+  const begun = performance.now();
+  await Promise.all(Array.from({ length: 32 }, async (_, of) => {
+    for (let index = of; index < BANS; index += 32) {
+      const answer = await call("POST", "/security/_ban", { ref: keys[index], reason: `${reasons[index % 4]}, ticket ${index % 977}`, duration_seconds: 86_400 });
+      if (!(await answer.json()).done) throw new Error(`_ban: ${answer.status}`);
+    }
+  }));
+  console.log(`${BANS} bans by hand: ${Math.round((performance.now() - begun) / 1000)} s`);
+  await list(browser, server.url, `${BANS} bans`, "/console/bans", "100,000 entries", ["10.200", "11.13", "ticket 949", "10.77.3", "scrapes", "11.1", "spraying, ticket 12", "10.9"]);
+  const front = await proxy(server, { "/security/_incidents": listed(incidents(INCIDENTS), "incidents") });
   await list(browser, front.url, `${INCIDENTS} incidents`, "/console/incidents", "50,000 entries", ["203.0.78", "198.51.9", "rule 942100x", "203.0.1", "password failed for 41", "shopx", "198.51.12", "203.0.19"]);
   front.close();
 } finally {

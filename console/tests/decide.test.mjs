@@ -55,16 +55,17 @@ test("100,000 bans scroll and filter", async () => {
   await page.keyboard.press("End");
   await page.locator(".row:focus", { hasText: "ip:11.134.159.7" }).waitFor();
   await page.getByRole("searchbox").fill("11.134.1");
-  await page.getByText(/of 100,000 entries$/).waitFor({ timeout: 60_000 });
+  await page.getByText(/^[\d,]+ entries found$/).waitFor({ timeout: 60_000 });
   const times = await page.evaluate(async () => {
     const input = document.querySelector("main input[type=search]");
     const times = [];
     for (const text of ["10.200.", "spraying", "ledger", "11.1"]) {
-      const before = document.querySelector(".count").textContent;
+      const count = document.querySelector(".count");
+      const before = count.textContent;
       const begun = performance.now();
       input.value = text;
       input.dispatchEvent(new Event("input", { bubbles: true }));
-      while (document.querySelector(".count").textContent === before && performance.now() - begun < 3000) await new Promise(requestAnimationFrame);
+      while ((count.textContent === before || count.textContent.endsWith("…")) && performance.now() - begun < 3000) await new Promise(requestAnimationFrame);
       times.push(Math.round(performance.now() - begun));
     }
     return times;

@@ -1,5 +1,6 @@
 /** A proxy before a control plane that answers some paths itself: streams, and lists longer than a test can make. */
 import { createServer, request as ask } from "node:http";
+import { wantedBy } from "./samples.mjs";
 import { NS } from "./support.mjs";
 
 /** `answers`: by path below the API, what answers in the place of the control plane. Answers `{url, close}`. */
@@ -30,8 +31,8 @@ export function listed(list, field) {
   const rows = list.map((row) => JSON.stringify(row));
   return (_, response, url) => {
     const [page, size] = [Number(url.searchParams.get("page") ?? 1), Number(url.searchParams.get("pageSize") ?? 1000)];
-    const wanted = url.searchParams.get("filter.ref");
-    const found = wanted ? rows.filter((_, index) => list[index].key === wanted) : rows;
+    const wanted = wantedBy(url);
+    const found = rows.filter((_, index) => wanted(list[index]));
     response.writeHead(200, { "content-type": "application/json", "cache-control": "no-store", "x-total": found.length, "x-pages": Math.max(1, Math.ceil(found.length / size)) });
     response.end(`{"${field}":[${found.slice((page - 1) * size, page * size).join(",")}]}`);
   };

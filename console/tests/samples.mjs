@@ -40,12 +40,20 @@ export function incidents(count, now = Date.now()) {
   });
 }
 
+/** Which entries the filters of a list leave, as `_bans` and `_incidents` have them. */
+export function wantedBy(url) {
+  const [key, text, state, outcome] = ["ref", "text", "state", "outcome"].map((name) => url.searchParams.get(`filter.${name}`));
+  const low = text?.trim().toLowerCase();
+  const texts = (row) => [row.key, row.reason, row.issued_by, row.last_message, row.node, ...(row.tags ?? []), ...(row.routes ?? []), ...(row.categories ?? []), ...(row.actions ?? [])];
+  return (row) => (!key || row.key === key) && (!state || row.state === state) && (!low || texts(row).some((text) => text?.toLowerCase().includes(low)))
+    && (!outcome || (outcome === "banned" ? row.banned : (row.enforced_count > 0) === (outcome === "enforced")));
+}
+
 /** A page of a list, as `_bans` and `_incidents` answer it. */
 export function paged(list, field) {
   return (url) => {
     const [page, size] = [Number(url.searchParams.get("page") ?? 1), Number(url.searchParams.get("pageSize") ?? 1000)];
-    const wanted = url.searchParams.get("filter.ref");
-    const found = wanted ? list.filter((row) => row.key === wanted) : list;
+    const found = list.filter(wantedBy(url));
     return { headers: { "x-total": String(found.length), "x-pages": String(Math.max(1, Math.ceil(found.length / size))) }, body: { [field]: found.slice((page - 1) * size, page * size) } };
   };
 }

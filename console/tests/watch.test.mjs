@@ -96,7 +96,7 @@ test("50,000 incidents: filters are in the address bar, rows are few, texts are 
   assert.ok((await page.locator(".rows .row").count()) < 60, "all rows are in the document");
   await page.keyboard.press("/");
   await page.keyboard.type("203.0.77.");
-  await page.getByText(/of 50,000 entries$/).waitFor({ timeout: 30_000 });
+  await page.getByText(/^[\d,]+ entries found$/).waitFor({ timeout: 30_000 });
   assert.match(page.url(), /q=203\.0\.77\./);
   const figures = await page.evaluate(async () => {
     const input = document.querySelector("main input[type=search]");
@@ -107,7 +107,7 @@ test("50,000 incidents: filters are in the address bar, rows are few, texts are 
       const begun = performance.now();
       input.value = text;
       input.dispatchEvent(new Event("input", { bubbles: true }));
-      while (document.querySelector(".count").textContent === before && performance.now() - begun < 3000) await new Promise(requestAnimationFrame);
+      while ((count.textContent === before || count.textContent.endsWith("…")) && performance.now() - begun < 3000) await new Promise(requestAnimationFrame);
       times.push(Math.round(performance.now() - begun));
     }
     const grid = document.querySelector(".table");

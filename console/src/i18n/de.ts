@@ -407,6 +407,7 @@ export const de: Catalogue = {
   "learning.unverified": { one: "{count} Vorschlag ist nicht geprüft", other: "{count} Vorschläge sind nicht geprüft" },
   "learning.would_block": "Würden abgewiesen",
   "list.found": { one: "{found} von {count} Eintrag", other: "{found} von {count} Einträgen" },
+  "list.matches": { one: "{count} Eintrag gefunden", other: "{count} Einträge gefunden" },
   "list.searching": "Suche läuft …",
   "list.total": { one: "{count} Eintrag", other: "{count} Einträge" },
   "live.busy": "zu viele Ströme",

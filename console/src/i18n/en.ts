@@ -405,6 +405,7 @@ export const en = {
   "learning.unverified": { one: "{count} proposal is not verified", other: "{count} proposals are not verified" },
   "learning.would_block": "Would be refused",
   "list.found": { one: "{found} of {count} entry", other: "{found} of {count} entries" },
+  "list.matches": { one: "{count} entry found", other: "{count} entries found" },
   "list.searching": "Still searching …",
   "list.total": { one: "{count} entry", other: "{count} entries" },
   "live.busy": "too many streams",

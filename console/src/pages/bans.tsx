@@ -58,9 +58,9 @@ export default function Bans() {
       </div>
       {may ? <p class="help">{t("bans.add.help")}</p> : <RoleNote least="analyst" />}
       {view === "bans" ? (
-        <PagedTable<Ban> key="bans" label={t("bans.bans")} path="/security/_bans" field="bans" filters={{}} text={text} haystack={(row) => `${row.key}\n${row.reason}\n${row.issued_by}\n${row.tags.join("\n")}`} columns={BANS} id={(row) => row.key} turn={turn} onOpen={show} />
+        <PagedTable<Ban> key="bans" label={t("bans.bans")} path="/security/_bans" field="bans" filters={{}} text={text} columns={BANS} id={(row) => row.key} turn={turn} onOpen={show} />
       ) : (
-        <PagedTable<Allowance> key="allowlist" label={t("bans.allowlist")} path="/security/_allowlist" field="entries" filters={{}} text={text} haystack={(row) => `${row.key}\n${row.reason}\n${row.added_by}`} columns={ENTRIES} id={(row) => row.key} turn={turn} onOpen={show} />
+        <PagedTable<Allowance> key="allowlist" label={t("bans.allowlist")} path="/security/_allowlist" field="entries" filters={{}} text={text} columns={ENTRIES} id={(row) => row.key} turn={turn} onOpen={show} />
       )}
       {shown && "issued_at" in shown && (
         <BanDetails ban={shown} onClose={() => show(null)} onLift={() => { show(null); void lift(shown.key, shown, reload); }} onDecide={(what) => { show(null); decide({ what, target: shown.key, before: shown }); }} />

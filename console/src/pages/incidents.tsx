@@ -22,19 +22,11 @@ const COLUMNS: Column<Incident>[] = [
   { key: "when", head: t("col.last_seen"), width: "8rem", cell: (row) => <Time at={row.last_seen} how="relative" /> },
 ];
 
-/** Incidents from which a search is not repeated by itself. */
-const LONG = 5000;
-
 /** Banned, allowed, or the state that an operator has set. */
 export function StateBadge({ of }: { of: Incident }) {
   if (of.banned) return <Badge tone="bad">{t("incident.banned")}</Badge>;
   if (of.allowlisted) return <Badge tone="good">{t("incident.allowed")}</Badge>;
   return <Badge tone={of.state === "open" ? "warn" : of.state === "resolved" ? "good" : "info"}>{word("incident.state", of.state)}</Badge>;
-}
-
-/** What a search looks at. */
-export function haystack(row: Incident): string {
-  return [row.key, row.last_message, row.node, ...row.tags, ...row.routes, ...row.categories, ...row.actions].join("\n");
 }
 
 /** The list, or the incident that the path names. */
@@ -50,22 +42,17 @@ function List() {
   const state = route.query.get("state") ?? "";
   const only = route.query.get("only") ?? "";
   const change = (name: string, value: string) => navigate(href("/incidents", { q: text, state, only, [name]: value }), "replace");
-  const newest = useRef(0);
-  const total = useRef(0);
+  const newest = useRef({ of: "", at: 0 });
   useEffect(() => {
-    // A search in a long list has loaded all of it: that is not done again by itself.
-    const costly = (text || only) && total.current > LONG;
-    const timer = setInterval(() => document.hidden || costly || setTurn((turn) => turn + 1), 15_000);
+    const timer = setInterval(() => document.hidden || setTurn((turn) => turn + 1), 15_000);
     return () => clearInterval(timer);
-  }, [text, only]);
+  }, []);
   const [told, tellNew] = useState("");
   const onList = useCallback((list: PagedList<Incident>) => {
-    const last = list.row(0)?.last_seen ?? 0;
-    if (newest.current && last > newest.current) tellNew(t("incidents.changed"));
-    newest.current = last;
-    total.current = list.total;
+    const [of, at] = [JSON.stringify(list.filters), list.row(0)?.last_seen ?? 0];
+    if (newest.current.of === of && newest.current.at && at > newest.current.at) tellNew(t("incidents.changed"));
+    newest.current = { of, at };
   }, []);
-  const keep = useCallback((row: Incident) => (only === "banned" ? row.banned : only === "enforced" ? row.enforced_count > 0 : row.enforced_count === 0), [only]);
   return (
     <Page title={t("nav.incidents")} intro={t("incidents.intro")}>
       <div class="filters" role="search">
@@ -89,8 +76,7 @@ function List() {
       </div>
       <p class="sr-only" role="status">{told}</p>
       <PagedTable<Incident>
-        label={t("nav.incidents")} path="/security/_incidents" field="incidents" filters={{ "filter.state": state || undefined }} text={text}
-        {...(only ? { keep } : {})} haystack={haystack} columns={COLUMNS} id={(row) => row.key} turn={turn} onList={onList}
+        label={t("nav.incidents")} path="/security/_incidents" field="incidents" filters={{ "filter.state": state || undefined, "filter.outcome": only || undefined }} text={text} columns={COLUMNS} id={(row) => row.key} turn={turn} onList={onList}
         tone={(row) => (row.banned ? "tone-bad" : row.enforced_count ? "tone-warn" : "")}
         onOpen={(row) => navigate(href(`/incidents/${encodeURIComponent(row.key)}`))}
       />

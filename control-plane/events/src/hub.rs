@@ -13,7 +13,7 @@ use super::event::{self, Checked, EventError, Kind};
 use super::exporter::Exporter;
 use super::exporters::{ExporterStatus, Exporters, Mark};
 use super::format::EventFormat;
-use super::incidents::{Incident, IncidentLimits, Incidents, Place, Unsaved};
+use super::incidents::{Incident, IncidentLimits, IncidentState, Incidents, Place, Unsaved};
 use super::offence::{self, ChargedByTrail, Offence};
 use super::seen::{self, BanWay, Seen, Sighting};
 use super::spill::{Spill, SpillError};
@@ -354,8 +354,21 @@ impl EventHub {
     /// The incidents, the most recent first.
     #[must_use]
     pub fn incidents(&self) -> Vec<Incident> {
+        self.incidents_where(|_, _| true)
+    }
+
+    /// Those incidents that are wanted, each judged with its state; the most recent first.
+    #[must_use]
+    pub fn incidents_where(&self, wanted: impl Fn(&Incident, IncidentState) -> bool) -> Vec<Incident> {
         let now = (self.inner.clock)();
-        self.lock().list(now)
+        self.lock().list_where(now, wanted)
+    }
+
+    /// How many incidents there are.
+    #[must_use]
+    pub fn incidents_count(&self) -> usize {
+        let now = (self.inner.clock)();
+        self.lock().count(now)
     }
 
     /// What operators made of the incident of an identity; `None` while it is open.

@@ -218,10 +218,18 @@ impl Incidents {
     }
 
     /// The most recent first.
+    #[cfg(test)]
     pub(super) fn list(&mut self, now: u64) -> Vec<Incident> {
+        self.list_where(now, |_, _| true)
+    }
+
+    /// Those that are wanted, the most recent first. Each is judged with its state.
+    pub(super) fn list_where(&mut self, now: u64, wanted: impl Fn(&Incident, IncidentState) -> bool) -> Vec<Incident> {
         self.forget_silent(now);
         let newest = self.by_age.iter().rev().filter_map(|(_, key)| self.by_key.get(key));
-        newest.map(|incident| Incident { state: self.state(&incident.key, now), ..incident.clone() }).collect()
+        let with_state = newest.map(|incident| (incident, self.state(&incident.key, now)));
+        let wanted = with_state.filter(|(incident, state)| wanted(incident, *state));
+        wanted.map(|(incident, state)| Incident { state, ..incident.clone() }).collect()
     }
 
     /// What operators made of the incident of an identity; `None` while it is open.
@@ -311,6 +319,12 @@ impl Incidents {
                 self.hold(part.clone());
             }
         }
+    }
+
+    /// How many there are.
+    pub(super) fn count(&mut self, now: u64) -> usize {
+        self.forget_silent(now);
+        self.by_key.len()
     }
 
     /// The keys of all.

@@ -1,18 +1,22 @@
 //! Parts of the bans: there may be a hundred thousand, of which a caller wants a few.
 
+use std::borrow::Cow;
+
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, Row, params_from_iter};
+use serde::Deserialize;
 
 use super::ban_rows::{BANS, ban};
 use super::fabric::{Ban, BanPage, BanQuery};
 use base::identity::{Identity, OWN_KEYS};
+use base::search::Search;
 
 pub(super) fn count(db: &Connection, now: u64) -> rusqlite::Result<u64> {
     db.prepare_cached("SELECT count(*) FROM ban WHERE until_millis > ?1")?.query_row([now], |row| row.get(0))
 }
 
 pub(super) fn page(db: &Connection, now: u64, query: BanQuery) -> rusqlite::Result<BanPage> {
-    let BanQuery { key, reason, issued_by, skip, take } = query;
+    let BanQuery { key, reason, issued_by, search, skip, take } = query;
     let mut conditions = "until_millis > ?".to_owned();
     let mut values = vec![Value::Integer(signed(now))];
     let wanted = [("ref_key", key), ("json ->> 'reason'", reason), ("json ->> 'issued_by'", issued_by)];
@@ -22,6 +26,21 @@ pub(super) fn page(db: &Connection, now: u64, query: BanQuery) -> rusqlite::Resu
             values.push(Value::Text(value));
         }
     }
+    if let Some((search, key)) = search {
+        let select = format!("{BANS} WHERE {conditions} ORDER BY ref_key");
+        let mut found = db.prepare_cached(&select)?;
+        let mut found = found.query(params_from_iter(values))?;
+        let mut page = BanPage::default();
+        while let Some(row) = found.next()? {
+            if is_found(row, &search, key.as_deref())? {
+                if page.total >= skip && page.total - skip < take {
+                    page.bans.push(ban(row)?);
+                }
+                page.total += 1;
+            }
+        }
+        return Ok(page);
+    }
     let count = format!("SELECT count(*) FROM ban WHERE {conditions}");
     let total = db.prepare_cached(&count)?.query_row(params_from_iter(&values), |row| row.get(0))?;
     values.extend([Value::Integer(signed(take)), Value::Integer(signed(skip))]);
@@ -29,6 +48,34 @@ pub(super) fn page(db: &Connection, now: u64, query: BanQuery) -> rusqlite::Resu
     let bans =
         db.prepare_cached(&select)?.query_map(params_from_iter(values), ban)?.collect::<rusqlite::Result<_>>()?;
     Ok(BanPage { total, bans })
+}
+
+/// What a search looks at, beside the key.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Texts<'a> {
+    #[serde(borrow)]
+    reason: Cow<'a, str>,
+    #[serde(borrow)]
+    issued_by: Cow<'a, str>,
+    tags: Vec<String>,
+}
+
+/// Whether a ban is one that is looked for. Most are not: those are read no further than their text.
+fn is_found(row: &Row<'_>, search: &Search, wanted: Option<&str>) -> rusqlite::Result<bool> {
+    let key = row.get_ref(0)?.as_str()?;
+    if search.is_in(key) || wanted == Some(key) {
+        return Ok(true);
+    }
+    let json = row.get_ref(1)?.as_str()?;
+    // JSON has these in another form.
+    let is_plain = !search.text().contains(|letter: char| matches!(letter, '"' | '\\') || letter.is_control());
+    if is_plain && !search.is_in(json) {
+        return Ok(false);
+    }
+    let Ok(texts) = serde_json::from_str::<Texts<'_>>(json) else { return Ok(false) };
+    let tags = texts.tags.iter().map(String::as_str);
+    Ok(search.is_in_any([&*texts.reason, &*texts.issued_by].into_iter().chain(tags)))
 }
 
 pub(super) fn on(db: &Connection, now: u64, keys: &[String]) -> rusqlite::Result<Vec<Ban>> {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Held, Pending, StoreError};
+use base::search::Search;
 
 /// The most bans that are kept. A further one takes the place of one that no operator made, and is refused where there is none
 /// of them: of the node that has most bans the one that ends first, so that no node evicts the bans of others beyond its share.
@@ -266,6 +267,8 @@ pub struct BanQuery {
     pub reason: Option<String>,
     /// Only those that this operator or node, or the ledger, has issued.
     pub issued_by: Option<String>,
+    /// Only those whose key, reason, issuer or one of whose tags has a text in it, or whose key is the one beside it.
+    pub search: Option<(Search, Option<String>)>,
     /// How many are left out at the beginning.
     pub skip: u64,
     /// How many are read at most.

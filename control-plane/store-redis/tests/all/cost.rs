@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use base::search::Search;
+use serde_json::json;
 use store::counts::{BudgetTake, Counted};
+use store::fabric::{Ban, BanQuery, Note};
 use store::{EntityChange, Origin, SqliteOptions, SqliteStore, Store};
 
 use crate::server::RedisServer;
@@ -70,6 +73,57 @@ async fn measure_entities(name: &str, store: &dyn Store) {
         times[times.len() / 2],
         times[times.len() * 99 / 100]
     );
+}
+
+/// Searches in as many bans as `PALISADE_BANS` says, as gateways make them: with a signal, a tag and a timeline.
+async fn measure_searches(name: &str, store: &dyn Store, count: u64) {
+    const NOW: u64 = 1_800_000_000_000;
+    const REASONS: [&str; 4] = [
+        "rule 949110: Inbound Anomaly Score Exceeded",
+        "the address is on a feed",
+        "password spraying",
+        "a decoy path",
+    ];
+    let ban = |number: u64| Ban {
+        key: format!("ip:{}.{}.{}.7", 10 + (number >> 16), number >> 8 & 255, number & 255),
+        reason: format!("score {} reaches tier 3 of policy `Standard`: {}", number % 90, REASONS[number as usize % 4]),
+        tags: vec!["waf:match".into(), format!("route-{}", number % 40)],
+        until: NOW + 3_600_000,
+        issued_at: NOW,
+        issued_by: format!("gateway-{}", number % 7),
+        by_hand: true,
+        signals: vec![
+            json!({ "source": "waf.seclang", "kind": "waf", "weight": 50, "tag": "waf:match", "detail": "rule 942100" }),
+        ],
+        ..Ban::default()
+    };
+    for first in (0..count).step_by(1000) {
+        let bans = (first..count.min(first + 1000)).map(ban).collect();
+        store.bans_issue(bans, NOW, Note::none()).await.unwrap();
+    }
+    println!("{name}: {} bans", store.bans_count(NOW).await.unwrap());
+    for text in ["", "10.200.", "11.1", "949110", "spraying", "gateway-3", "route-17", "nothing like it"] {
+        let search = Search::of(text).map(|search| (search, None));
+        let query = BanQuery { search, take: 1000, ..BanQuery::default() };
+        let (mut times, mut total) = (Vec::new(), 0);
+        for _ in 0..10 {
+            let since = now();
+            total = store.bans_page(NOW, query.clone()).await.unwrap().total;
+            times.push(since.elapsed());
+        }
+        times.sort();
+        println!("{name}: `{text}`, {total} found: median {:?}, slowest {:?}", times[5], times[9]);
+    }
+}
+
+/// `PALISADE_BANS` is the number of bans.
+#[tokio::test(flavor = "multi_thread")]
+async fn costs_of_searches_in_bans() {
+    let count = std::env::var("PALISADE_BANS").ok().and_then(|text| text.parse().ok()).unwrap_or(2_000_u64);
+    let folder = tempfile::tempdir().unwrap();
+    measure_searches("embedded", &SqliteStore::open(folder.path(), SqliteOptions::default()).unwrap(), count).await;
+    let Some(server) = RedisServer::start().await else { return };
+    measure_searches("redis", &server.open().await, count).await;
 }
 
 #[allow(clippy::disallowed_methods, reason = "a measurement")]

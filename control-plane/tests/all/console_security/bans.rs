@@ -242,6 +242,21 @@ async fn long_lists_come_in_pages_and_are_filtered() {
     assert_eq!(page("_bans?filter.issued_by=bob").await, (vec![], 1, 0));
     assert_eq!(page("_allowlist?pageSize=4&page=2").await, (vec!["apikey:k4".to_owned()], 2, 5));
     assert_eq!(page("_allowlist?filter.reason=r0&filter.added_by=alice").await.2, 3);
+    assert_eq!(page("_bans?filter.text=R1").await, (users(&[1, 3]), 1, 2));
+    assert_eq!(page("_bans?filter.text=alice&pageSize=2&page=2").await, (users(&[2, 3]), 3, 5));
+    assert_eq!(page("_bans?filter.text=%20").await.2, 5, "blanks are no search");
+    desk.post("_ban", json!({"ref": "ip:2001:db8::1"})).await;
+    for typed in ["2001:db8::9", "ip:2001:db8:0:0:1::", "+2001:db8::9+"] {
+        assert_eq!(page(&format!("_bans?filter.text={typed}")).await.0, ["ip:2001:db8::/64"], "its network is banned");
+    }
+    desk.post("_unban", json!({"ref": "ip:2001:db8::1"})).await;
+    assert_eq!(page("_allowlist?filter.text=K3").await.0, ["apikey:k3"]);
+    assert_eq!(page("_allowlist?filter.text=r1&filter.ref=apikey:k0").await.2, 0);
+    for text in ["192.0.2.3", "IP:192.0.2.3"] {
+        assert_eq!(page(&format!("_incidents?filter.text={text}")).await.0, ["ip:192.0.2.3"]);
+    }
+    assert_eq!(page("_incidents?filter.text=WAF:M&pageSize=2").await.2, 5, "a tag");
+    assert_eq!(page("_incidents?filter.text=no+such+text").await.2, 0);
     let (first, pages, total) = page("_incidents?pageSize=3").await;
     assert_eq!((first.len(), pages, total), (3, 2, 5));
     assert_eq!(page("_incidents?filter.ref=ip:192.0.2.4&filter.state=open").await.0, ["ip:192.0.2.4"]);
@@ -251,12 +266,16 @@ async fn long_lists_come_in_pages_and_are_filtered() {
         "_bans?filter.score=1",
         "_allowlist?pageSize=x",
         "_incidents?filter.x=",
+        "_incidents?filter.outcome=refused",
     ] {
         let answer = desk.console.get(&desk.login, &format!("/security/{wrong}")).await;
         assert_eq!((answer.status.as_u16(), &answer.body["error"]), (400, &json!("invalid_query")), "{wrong}");
     }
+    let outcome = async |word: &str| page(&format!("_incidents?filter.outcome={word}")).await.2;
+    assert_eq!((outcome("enforced").await, outcome("observed").await, outcome("banned").await), (5, 0, 0));
     // A range that is banned holds who is in it, although the incident's own key is not banned.
     desk.post("_ban", json!({"ref": "ip:192.0.2.0/24"})).await;
+    assert_eq!(outcome("banned").await, 5);
     let one = desk.get("_incidents?filter.ref=ip:192.0.2.4").await["incidents"][0].clone();
     assert_eq!((&one["banned"], &one["ban"]["key"]), (&json!(true), &json!("ip:192.0.2.0/24")));
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::call::{
     Answer, BAN_SECONDS, Body, Caller, charged, charged_key, done, identity, key_or_text, millis, not_done, read, text,
+    typed_key,
 };
 use super::paging::Paging;
 use super::{describe, shapes};
@@ -96,12 +97,13 @@ pub(super) fn routes() -> Routes<Fabric> {
 }
 
 async fn bans(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
-    let paging = Paging::read(parameters, &["ref", "reason", "issued_by"])?;
+    let paging = Paging::read(parameters, &["ref", "reason", "issued_by", "text"])?;
     let text = |field: &str| paging.filter(field).map(ToOwned::to_owned);
     let query = BanQuery {
         key: paging.filter("ref").map(|wanted| charged_key(&fabric, wanted)),
         reason: text("reason"),
         issued_by: text("issued_by"),
+        search: paging.search().map(|(search, typed)| (search, typed_key(&fabric, typed))),
         skip: u64::try_from(paging.skip()).unwrap_or(u64::MAX),
         take: u64::try_from(paging.size()).unwrap_or(u64::MAX),
     };
@@ -111,12 +113,18 @@ async fn bans(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
 }
 
 async fn allowlist(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
-    let paging = Paging::read(parameters, &["ref", "reason", "added_by"])?;
+    let paging = Paging::read(parameters, &["ref", "reason", "added_by", "text"])?;
     let mut entries = fabric.store().allowlist(fabric.now()).await?;
     let reference = paging.filter("ref").map(|wanted| key_or_text(identity(Some(wanted)), wanted));
     let (reason, by) = (paging.filter("reason"), paging.filter("added_by"));
+    let search = paging.search().map(|(search, typed)| {
+        let typed = identity(Some(typed)).or_else(|_| identity(Some(&format!("ip:{typed}"))));
+        (search, typed.ok().map(|identity| identity.key()))
+    });
     entries.retain(|entry| {
-        reference.as_ref().is_none_or(|wanted| entry.key == *wanted)
+        search.as_ref().is_none_or(|(search, typed)| {
+            search.is_in_any([&*entry.key, &*entry.reason, &*entry.added_by]) || typed.as_ref() == Some(&entry.key)
+        }) && reference.as_ref().is_none_or(|wanted| entry.key == *wanted)
             && reason.is_none_or(|wanted| entry.reason == wanted)
             && by.is_none_or(|wanted| entry.added_by == wanted)
     });

@@ -29,6 +29,10 @@ pub(super) fn bans() -> Operation {
         ("ref", "Only the ban on this identity."),
         ("reason", "Only those with exactly this reason."),
         ("issued_by", "Only those of this operator or node, or of `ledger`."),
+        (
+            "text",
+            "Only those with this text in key, reason, issuer or a tag, in either case, or on the identity that it is.",
+        ),
     ];
     let bans = get("_bans", "bans", "The live bans with their evidence");
     paging::describe(bans, &filters).answers(StatusCode::OK, "By key.", list("bans", "Ban"))
@@ -39,6 +43,10 @@ pub(super) fn allowlist() -> Operation {
         ("ref", "Only the entry of this identity."),
         ("reason", "Only those with exactly this reason."),
         ("added_by", "Only those of this operator."),
+        (
+            "text",
+            "Only those with this text in key, reason or operator, in either case, or of the identity that it is.",
+        ),
     ];
     let allowlist = get("_allowlist", "allowlist", "The allowlist");
     paging::describe(allowlist, &filters).answers(StatusCode::OK, "By key.", list("entries", "AllowlistEntry"))
@@ -48,6 +56,15 @@ pub(super) fn incidents() -> Operation {
     let filters = [
         ("ref", "Only the incident of this identity, by its key."),
         ("state", "Only those in this state: `open` or `acknowledged`."),
+        (
+            "outcome",
+            "Only those of which a request was refused (`enforced`), or none (`observed`), or whose caller is `banned`.",
+        ),
+        (
+            "text",
+            "Only those with this text in key, last message, last node, a tag, route, category or action, in either case, or of \
+             the identity that it is.",
+        ),
     ];
     let incidents = get("_incidents", "incidents", "The incidents of the last half hour that are not resolved");
     paging::describe(incidents, &filters).answers(

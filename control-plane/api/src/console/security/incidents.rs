@@ -3,16 +3,19 @@
 use std::collections::HashMap;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Answer, Body, Caller, charged, charged_key, done, not_done, read, text};
+use super::call::{Answer, Body, Caller, charged, charged_key, done, not_done, read, text, typed_key};
 use super::paging::Paging;
 use super::{describe, shapes};
+use crate::error::ApiError;
 use crate::openapi::Routes;
 use crate::query::Parameters;
 use base::identity::Identity;
+use base::search::Search;
 use events::{Incident, IncidentState};
 use fabric::Fabric;
 use store::fabric::{Allowance, Ban};
@@ -36,22 +39,113 @@ pub(super) fn routes() -> Routes<Fabric> {
         .schema::<IncidentStateBody>()
 }
 
+/// What was done with the requests of an incident.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// At least one was refused.
+    Enforced,
+    /// None was.
+    Observed,
+    /// The caller is banned now.
+    Banned,
+}
+
+impl Outcome {
+    fn read(word: &str) -> Result<Outcome, ApiError> {
+        match word {
+            "enforced" => Ok(Outcome::Enforced),
+            "observed" => Ok(Outcome::Observed),
+            "banned" => Ok(Outcome::Banned),
+            _ => {
+                let shown = word.chars().take(64).collect::<String>();
+                let message = format!(
+                    "`filter.outcome` is `{}`; expected `enforced`, `observed` or `banned`",
+                    shown.escape_debug()
+                );
+                Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_query", message))
+            }
+        }
+    }
+}
+
+/// Which incidents are asked for, but for bans.
+struct Wanted<'a> {
+    key: Option<String>,
+    state: Option<&'a str>,
+    search: Option<(Search, Option<String>)>,
+    outcome: Option<Outcome>,
+    window: u64,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(fabric: &Fabric, paging: &'a Paging, outcome: Option<Outcome>) -> Wanted<'a> {
+        Wanted {
+            key: paging.filter("ref").map(|wanted| charged_key(fabric, wanted)),
+            state: paging.filter("state"),
+            search: paging.search().map(|(search, typed)| (search, typed_key(fabric, typed))),
+            outcome,
+            window: fabric.incident_limits().window,
+        }
+    }
+
+    fn is(&self, incident: &Incident, state: IncidentState, now: u64) -> bool {
+        state != IncidentState::Resolved
+            && now.saturating_sub(incident.last_seen) <= self.window
+            && self.key.as_ref().is_none_or(|wanted| incident.key == *wanted)
+            && self.state.is_none_or(|wanted| state.word() == wanted)
+            && match self.outcome {
+                Some(Outcome::Enforced) => incident.enforced_count > 0,
+                Some(Outcome::Observed) => incident.enforced_count == 0,
+                Some(Outcome::Banned) | None => true,
+            }
+            && self.search.as_ref().is_none_or(|(search, typed)| {
+                let lists = [&incident.tags, &incident.routes, &incident.categories, &incident.actions];
+                search.is_in_any([&*incident.key, &*incident.last_message, &*incident.node])
+                    || search.is_in_any(lists.into_iter().flatten().map(String::as_str))
+                    || typed.as_ref() == Some(&incident.key)
+            })
+    }
+}
+
+/// The bans over some incidents.
+struct Bans {
+    by_key: HashMap<String, Ban>,
+    ranges: Vec<(Identity, String)>,
+}
+
+impl Bans {
+    async fn on(fabric: &Fabric, incidents: &[Incident]) -> Result<Bans, ApiError> {
+        let keys = incidents.iter().map(|incident| incident.key.clone()).collect();
+        let bans = fabric.store().bans_on(fabric.now(), keys).await?;
+        let range = |ban: &Ban| Some((Identity::parse(&ban.key).ok().filter(Identity::is_range)?, ban.key.clone()));
+        let ranges = bans.iter().filter_map(range).collect();
+        Ok(Bans { by_key: bans.into_iter().map(|ban| (ban.key.clone(), ban)).collect(), ranges })
+    }
+
+    /// The ban of this identity, or of a range that it is in.
+    fn over(&self, key: &str) -> Option<&Ban> {
+        if let Some(ban) = self.by_key.get(key) {
+            return Some(ban);
+        }
+        let identity = Identity::parse(key).ok()?;
+        let (_, range) = self.ranges.iter().find(|(range, _)| range.covers(&identity))?;
+        self.by_key.get(range)
+    }
+}
+
 async fn incidents(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
-    let paging = Paging::read(parameters, &["ref", "state"])?;
-    let (now, window) = (fabric.now(), fabric.incident_limits().window);
-    let (wanted, state) = (paging.filter("ref").map(|wanted| charged_key(&fabric, wanted)), paging.filter("state"));
-    let mut shown = fabric.events().incidents();
-    shown.retain(|incident| {
-        incident.state != IncidentState::Resolved
-            && now.saturating_sub(incident.last_seen) <= window
-            && wanted.as_ref().is_none_or(|wanted| incident.key == *wanted)
-            && state.is_none_or(|wanted| incident.state.word() == wanted)
-    });
+    let paging = Paging::read(parameters, &["ref", "state", "text", "outcome"])?;
+    let now = fabric.now();
+    let outcome = paging.filter("outcome").map(Outcome::read).transpose()?;
+    let wanted = Wanted::of(&fabric, &paging, outcome);
+    let mut shown = fabric.events().incidents_where(|incident, state| wanted.is(incident, state, now));
+    if outcome == Some(Outcome::Banned) {
+        let bans = Bans::on(&fabric, &shown).await?;
+        shown.retain(|incident| bans.over(&incident.key).is_some());
+    }
     let total = shown.len();
     let shown: Vec<Incident> = paging.cut(shown).collect();
-    let keys = shown.iter().map(|incident| incident.key.clone()).collect();
-    let bans: HashMap<String, Ban> =
-        fabric.store().bans_on(now, keys).await?.into_iter().map(|ban| (ban.key.clone(), ban)).collect();
+    let bans = Bans::on(&fabric, &shown).await?;
     let mut ranges = Vec::new();
     let mut entries = HashMap::new();
     for entry in fabric.store().allowlist(now).await? {
@@ -60,18 +154,12 @@ async fn incidents(State(fabric): State<Fabric>, parameters: Parameters) -> Answ
             _ => drop(entries.insert(entry.key.clone(), entry)),
         }
     }
-    let banned_ranges: Vec<(Identity, &Ban)> = bans
-        .values()
-        .filter_map(|ban| Some((Identity::parse(&ban.key).ok().filter(Identity::is_range)?, ban)))
-        .collect();
     let items = shown.iter().map(|incident| {
         let within = Identity::parse(&incident.key).ok();
         let over = |range: &Identity| within.as_ref().is_some_and(|identity| range.covers(identity));
-        let by_range = || banned_ranges.iter().find(|(range, _)| over(range)).map(|(_, ban)| *ban);
-        let ban = bans.get(&incident.key).or_else(by_range);
         let by_range = || ranges.iter().find(|(range, _)| over(range)).map(|(_, entry)| entry);
         let entry = entries.get(&incident.key).or_else(by_range);
-        item(&fabric, incident, ban, entry)
+        item(&fabric, incident, bans.over(&incident.key), entry)
     });
     Ok(paging.answer("incidents", items, total))
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::error::ApiError;
 use crate::openapi::Operation;
 use crate::query::{PAGES, Parameters, positive};
+use base::search::Search;
 
 /// The entries of a page where nothing else is said.
 pub(super) const DEFAULT_SIZE: usize = 1000;
@@ -54,6 +55,12 @@ impl Paging {
     /// The value that a field is to have; the last one counts.
     pub(super) fn filter(&self, field: &str) -> Option<&str> {
         self.filters.iter().rev().find(|(known, _)| *known == field).map(|(_, value)| value.as_str())
+    }
+
+    /// What is searched for, and as it was typed; `None` where nothing is.
+    pub(super) fn search(&self) -> Option<(Search, &str)> {
+        let typed = self.filter("text")?;
+        Some((Search::of(typed)?, typed))
     }
 
     /// How many entries are left out before the page.

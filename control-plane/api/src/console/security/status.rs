@@ -46,7 +46,7 @@ async fn status(State((fabric, hub)): State<(Fabric, Hub)>) -> Json<Value> {
             "warning": warning(fabric.store(), links, last_error.as_deref()),
         },
         "incidents": {
-            "held": fabric.events().incidents().len(),
+            "held": fabric.events().incidents_count(),
             "window_seconds": security.incidents.window_seconds,
             "stale_after_sec": security.incidents.stale_after_seconds,
         },

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::search::Search;
 use store::Store;
 use store::fabric::{
     Ban, BanPage, BanQuery, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, MAX_STEPS, NEIGHBOURS_48, NEIGHBOURS_56, Note, Step,
@@ -206,6 +207,35 @@ pub(crate) async fn bans_come_in_parts(store: Arc<dyn Store>) {
     assert_eq!(page(NOW, BanQuery { issued_by: Some("n1".into()), ..all.clone() }).await, (1, "ip:10.0.0.0/8".into()));
     assert_eq!(page(NOW, BanQuery { key: Some("user:u4".into()), ..all }).await, (1, "user:u4".into()));
     assert_eq!((store.bans_count(NOW).await.unwrap(), store.bans_count(NOW + 15).await.unwrap()), (8, 2));
+    let quoted = Ban {
+        reason: "a \"quoted\" \\ word, ÄRGER".into(),
+        tags: vec!["waf:sqli".into()],
+        ..ban("user:zoe", NOW, NOW + 90, true)
+    };
+    store.ban_issue(quoted, NOW).await.unwrap();
+    let search = async |text: &str, typed: Option<&str>, skip: u64| {
+        let search = Some((Search::of(text).unwrap(), typed.map(ToOwned::to_owned)));
+        page(NOW, BanQuery { search, skip, take: 2, ..BanQuery::default() }).await
+    };
+    assert_eq!(search("R1", None, 0).await, (3, "user:u1 user:u3".into()), "in the reason, in either case");
+    assert_eq!(search("r1", None, 2).await, (3, "user:u5".into()));
+    assert_eq!(search("U4", None, 0).await, (1, "user:u4".into()), "in the key");
+    assert_eq!(search("n1", None, 0).await, (1, "ip:10.0.0.0/8".into()), "in the issuer");
+    assert_eq!(search("F:SQL", None, 0).await, (1, "user:zoe".into()), "in a tag");
+    for text in ["\"quoted\"", "\\ word", "ärger", "D\" \\ W"] {
+        assert_eq!(search(text, None, 0).await, (1, "user:zoe".into()), "{text}");
+    }
+    for text in ["timeline", "issued_at", "null", "\\\"", "{"] {
+        assert_eq!(search(text, None, 0).await, (0, String::new()), "{text} is none of the texts");
+    }
+    assert_eq!(search("none", Some("user:u6"), 0).await, (1, "user:u6".into()), "the key that it is");
+    let both = BanQuery {
+        reason: Some("r0".into()),
+        search: Some((Search::of("user:u2").unwrap(), None)),
+        take: 9,
+        ..BanQuery::default()
+    };
+    assert_eq!(page(NOW, both).await, (1, "user:u2".into()));
     let keys = ["user:u6", "user:u0", "user:none", "ip:10.0.0.0/8"].map(ToOwned::to_owned).to_vec();
     let on: Vec<String> = store.bans_on(NOW + 10, keys).await.unwrap().into_iter().map(|ban| ban.key).collect();
     assert_eq!(on, ["ip:10.0.0.0/8", "user:u6"]);

@@ -1,0 +1,76 @@
+//! Search in lists: a text that is looked for without regard to case.
+
+use memchr::memchr2_iter;
+
+/// A text that is looked for. Letters of ASCII are alike in both cases, whatever the other text is; where the text that is looked for
+/// has other letters, both are compared in lower case by Unicode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// In lower case, without blanks at its ends; never empty.
+    text: String,
+}
+
+// === impl Search ===
+
+impl Search {
+    /// Looks for this text; `None` if there is nothing but blanks.
+    #[must_use]
+    pub fn of(text: &str) -> Option<Search> {
+        let text = text.trim().to_lowercase();
+        (!text.is_empty()).then_some(Search { text })
+    }
+
+    /// What is looked for, in lower case.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it occurs in a text.
+    #[must_use]
+    pub fn is_in(&self, text: &str) -> bool {
+        if !self.text.is_ascii() {
+            return text.to_lowercase().contains(&self.text);
+        }
+        let (wanted, text) = (self.text.as_bytes(), text.as_bytes());
+        let Some(first) = wanted.first() else { return true };
+        let Some(last) = text.len().checked_sub(wanted.len()) else { return false };
+        let starts = text.get(..=last).unwrap_or_default();
+        memchr2_iter(*first, first.to_ascii_uppercase(), starts)
+            .any(|at| text.get(at..at + wanted.len()).is_some_and(|part| part.eq_ignore_ascii_case(wanted)))
+    }
+
+    /// Whether it occurs in one of these texts.
+    #[must_use]
+    pub fn is_in_any<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> bool {
+        texts.into_iter().any(|text| self.is_in(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_wherever_it_is_and_in_either_case() {
+        let found = |wanted: &str, text: &str| Search::of(wanted).unwrap().is_in(text);
+        for (wanted, text) in [
+            ("ab", "ab"),
+            ("ab", "xAB"),
+            (" aB ", "aab"),
+            ("b", "aab"),
+            ("192.0", "ip:192.0.2.1"),
+            ("straße", "Die STRAßE"),
+            ("äpfel", "rote ÄPFEL"),
+            ("apfel", "Äapfel"),
+        ] {
+            assert!(found(wanted, text), "{wanted} in {text}");
+        }
+        for (wanted, text) in [("ab", ""), ("ab", "a"), ("ab", "a b"), ("abc", "xab"), ("ä", "a"), ("a", "Ä")] {
+            assert!(!found(wanted, text), "{wanted} in {text}");
+        }
+        assert_eq!((Search::of(""), Search::of(" \t")), (None, None));
+        assert_eq!(Search::of(" Ab ").unwrap().text(), "ab");
+        assert!(Search::of("x").unwrap().is_in_any(["a", "X"]) && !Search::of("x").unwrap().is_in_any([]));
+    }
+}

@@ -1,1 +1,0 @@
-import{c as a,d as b}from"./chunk-T2CADLMZ.js";import"./chunk-N5GY7H5G.js";import"./chunk-S6NN747L.js";import"./chunk-AADJNIKG.js";import"./chunk-MJDN4H63.js";import"./chunk-QU6EICE5.js";import"./chunk-G3HEPGNL.js";import"./chunk-DGK7NHDF.js";import"./chunk-EXYF4CD2.js";import"./chunk-A7CQC45X.js";import"./chunk-3U5V5LYY.js";export{a as EVENT_COLUMNS,b as default};

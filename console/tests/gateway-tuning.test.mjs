@@ -1,7 +1,7 @@
 /** Tuning and learning with a real gateway: from a false positive to the exclusion that ends it, and back. */
 import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
-import { SCRIPT, axe, launch, login, open } from "./support.mjs";
+import { SCRIPT, axe, launch, login, open, shot } from "./support.mjs";
 import { Gateway, referenceOf, until } from "./gateway.mjs";
 
 /** A rule that is too eager, and one that catches some of the known attacks: with the Core Rule Set all that is tried takes a minute in a test build. */
@@ -133,7 +133,7 @@ test("learning: no window, start, report, apply, stop, discard", async () => {
 
   for (let number = 0; number < 400; number += 1) {
     const text = number % 5 ? "nothing" : "the+zebra+crossing+again";
-    await gateway.send(`/blog/${number}000?text=${text}`, { from: `198.51.${number % 4}.${1 + (number % 9)}` });
+    await gateway.send(`/blog/${number}000?page=${number}&text=${text}`, { from: `198.51.${number % 4}.${1 + (number % 9)}` });
   }
   await until("the report", async () => (await gateway.api("POST", "/learning/_report", { config_ref: "shop" })).exclusions.some((exclusion) => exclusion.accepted), 120_000);
   await page.reload();
@@ -145,6 +145,29 @@ test("learning: no window, start, report, apply, stop, discard", async () => {
   await page.getByText("1 exclusion written").waitFor({ timeout: 60_000 });
   const ruleset = await gateway.api("GET", "/entities/waf-rulesets/exclusions-shop");
   assert.ok(ruleset.rules.some((rule) => rule.includes("ordinary texts") && rule.includes("10050")), JSON.stringify(ruleset.rules));
+
+  // What everybody sends alike has a rule that reports other values.
+  let pages = 400;
+  await until("the profile", async () => {
+    for (const more of Array.from({ length: 20 }, (_, index) => index)) await gateway.send(`/blog/7000?page=${(pages += 1)}`, { from: `198.51.${more % 4}.${1 + (more % 9)}` });
+    const { profile } = await gateway.api("POST", "/learning/_report", { config_ref: "shop" });
+    return profile.parameters.some((one) => one.target.full === "ARGS:page" && one.seclang);
+  }, 120_000);
+  await page.reload();
+  const row = page.getByRole("row", { name: /ARGS:page/ });
+  await row.getByText("number", { exact: true }).waitFor();
+  await row.getByRole("checkbox").press("Space");
+  await page.getByLabel("Rules").getByText(/ARGS:page is not what it usually is/).waitFor();
+  await axe(page, "a profile");
+  await shot(page, "learning");
+  const reason = page.locator("form", { has: page.getByLabel("Rules") }).getByLabel("Reason");
+  await reason.fill("pages are numbers");
+  await reason.press("Enter");
+  await page.getByText("1 rule written").waitFor({ timeout: 60_000 });
+  const profiled = async () => (await gateway.api("GET", "/entities/waf-rulesets/exclusions-shop")).rules.filter((rule) => rule.startsWith("# Profile") && rule.includes("pages are numbers")).length;
+  assert.equal(await profiled(), 1);
+  await page.getByRole("button", { name: "Undo" }).click();
+  await until("the rule is taken back", async () => (await profiled()) === 0);
 
   await page.getByRole("button", { name: "Stop" }).press("Enter");
   await page.getByText("stopped", { exact: true }).waitFor();

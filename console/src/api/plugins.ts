@@ -64,6 +64,22 @@ export interface Proposed {
   proposals: Proposal[];
 }
 
+/** What values of a parameter look like. */
+export interface Profiled {
+  key: string;
+  target: Target;
+  path: string;
+  requests: number;
+  callers: number;
+  networks: number;
+  distinct: number;
+  kind: "number" | "word" | "identifier" | "text" | "unknown";
+  values: string | null;
+  fitting: number | null;
+  seclang: string | null;
+  note: string;
+}
+
 /** The report of a learning window, as far as the console shows it. */
 export interface Report {
   running: boolean;
@@ -76,7 +92,14 @@ export interface Report {
   threshold: { current: number; recommended: number | null; rationale: string };
   impact: { rationale: string };
   proof: { attacks: number; attacks_missed_before: number; attacks_missed_after: number };
+  profile: { parameters: Profiled[]; known: number; with_rule: number };
   verdict: string;
+}
+
+/** What was written into the config's own ruleset. */
+export interface Written {
+  count: number;
+  applied: { exclusion: number; ruleset_id: string; entry: string }[];
 }
 
 /** A caret message of the compiler. */
@@ -177,6 +200,8 @@ export async function report(config_ref: string): Promise<{ window: Report | nul
 }
 /** Writes the verified exclusions of a window. */
 export const learn = (config_ref: string, reason: string) => post<{ count: number }>("/learning/_apply", { config_ref, reason });
+/** Writes rules that report values outside the profiles of parameters. */
+export const learnProfile = (config_ref: string, parameters: string[], reason: string) => post<Written>("/learning/_apply", { config_ref, parameters, reason });
 /** Checks rules; errors are part of the answer. */
 export const compile = (body: unknown) => raw<Compiled>("/utils/_compile", body);
 /** Runs a request through rules; errors are part of the answer. */

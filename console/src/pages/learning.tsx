@@ -10,6 +10,7 @@ import { Empty, Page, Show } from "../ui/page";
 import { RoleNote, useMay } from "../ui/role";
 import { Time } from "../ui/time";
 import { tell, tellProblem } from "../ui/toast";
+import { Profile } from "./learning-profile";
 
 /** Chooses a config and shows its window. */
 export default function Learning() {
@@ -126,6 +127,7 @@ function Body({ of, config, reload }: { of: Report; config: string; reload: () =
           </table>
         </div>
       </Panel>
+      <Profile of={of.profile} config={config} reload={reload} />
     </>
   );
 }

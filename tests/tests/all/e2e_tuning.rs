@@ -229,8 +229,8 @@ fn learns(gateway: &mut Gateway, console: &Console) {
         let caller = number / 10 % 5;
         let source = Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 0, 9, 1)) + caller + 256 * (caller % 2));
         let request = match number % 10 {
-            0 => Request::get(format!("/blog/{number}00?text={text}")),
-            _ => Request::get(format!("/blog/{number}00?text=nothing")),
+            0 => Request::get(format!("/blog/{number}00?page={number}&text={text}")),
+            _ => Request::get(format!("/blog/{number}00?page={number}&text=nothing")),
         };
         assert_eq!(request.send_from(source, gateway.address).unwrap().status, 200);
     }
@@ -246,7 +246,8 @@ fn learns(gateway: &mut Gateway, console: &Console) {
         };
         let all = report["run"]["requests"].as_u64() >= Some(1105)
             && count("/blog/{id}") == Some(110)
-            && count("/lone") == Some(5);
+            && count("/lone") == Some(5)
+            && page(&report["profile"]).is_some_and(|page| page["seclang"].is_string());
         all.then_some(report)
     })
     .unwrap();
@@ -275,4 +276,46 @@ fn learns(gateway: &mut Gateway, console: &Console) {
     gateway.control.patch("waf-configs", "demo", &json!({ "block": true }));
     gateway.until(&Request::get(format!("/lone?text={text}")), 403, PATIENCE);
     assert_eq!(gateway.status(&Request::get(format!("/blog/77?text={text}"))), 200);
+    profile(gateway, console, &report["profile"]);
+}
+
+const PAGE: &str = "ARGS:page|/blog/{id}";
+
+/// The profile of a parameter.
+fn page(profile: &Value) -> Option<&Value> {
+    profile["parameters"].as_array()?.iter().find(|one| one["key"] == PAGE)
+}
+
+/// What the profile of a parameter says, and a rule of it: off until it is asked for, and it refuses nothing.
+fn profile(gateway: &Gateway, console: &Console, learned: &Value) {
+    let page = page(learned).unwrap_or_else(|| panic!("{learned:#}"));
+    assert_eq!((&page["kind"], &page["note"]), (&json!("number"), &json!("")), "{page}");
+    assert!(
+        page["callers"].as_u64() >= Some(3) && page["networks"] == 2 && page["distinct"].as_u64() >= Some(10),
+        "{page}"
+    );
+    let apply = |named: &str| {
+        let body = json!({ "config_ref": "demo", "parameters": [named], "reason": "pages are numbers" });
+        console.answer("learning/_apply", &body)
+    };
+    let unknown = apply("ARGS:nothing|/blog/{id}");
+    assert_eq!(unknown.status, 400, "{}", unknown.text());
+    let odd = Request::get("/blog/77?page=1%27--");
+    assert_eq!(gateway.status(&odd), 200);
+    let applied = apply(PAGE);
+    assert_eq!((applied.status, &applied.json()["count"]), (200, &json!(1)), "{}", applied.text());
+    let entry = applied.json()["applied"][0].clone();
+    assert!(entry["entry"].as_str().unwrap().starts_with("# Profile 5"), "{entry}");
+    let reported = wait_for("a report of the rule", PATIENCE, || {
+        assert_eq!(gateway.status(&odd), 200, "it refuses nothing");
+        gateway
+            .control
+            .events()
+            .into_iter()
+            .find(|event| event.to_string().contains("ARGS:page is not what it usually is"))
+    });
+    assert!(reported.unwrap().to_string().contains("palisade-profile"));
+    let revert = json!({ "config_ref": "demo", "exclusion": entry["exclusion"] });
+    assert_eq!(console.answer("tuning/_revert", &revert).status, 200);
+    assert_eq!(console.answer("tuning/_revert", &revert).status, 400, "it is gone");
 }

@@ -24,6 +24,33 @@ pub struct MatchReport {
     /// Callers that other plugins have found bad since the last report, as in [`Matched::callers`], at most [`MAX_SUSPECTS`].
     #[prost(fixed64, repeated, tag = "5")]
     pub suspects: Vec<u64>,
+    /// Parameters of requests, each key once.
+    #[prost(message, repeated, tag = "6")]
+    pub parameters: Vec<Parameter>,
+}
+
+/// A parameter on a path, and what its values look like, whether a rule matches there or not. Some of the requests are counted, see
+/// [`super::totals::Counted`].
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Parameter {
+    /// The id of the WAF config.
+    #[prost(string, tag = "1")]
+    pub config: String,
+    /// `ARGS:q`; names of secrets are left out.
+    #[prost(string, tag = "2")]
+    pub target: String,
+    /// The path, as in [`Matched::path`].
+    #[prost(string, tag = "3")]
+    pub path: String,
+    /// How many requests were counted since the last report.
+    #[prost(uint64, tag = "4")]
+    pub count: u64,
+    /// What the values look like, as in [`Matched::shapes`].
+    #[prost(message, repeated, tag = "5")]
+    pub shapes: Vec<ValueShape>,
+    /// An estimate of how many different values there are, see [`super::cardinality`].
+    #[prost(bytes = "vec", tag = "6")]
+    pub distinct: Vec<u8>,
 }
 
 /// The exchanges of one WAF config.

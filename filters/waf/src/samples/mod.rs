@@ -6,9 +6,11 @@
 //! A report is sent once: what is lost with a link is a part of the numbers.
 
 mod callers;
+pub(crate) mod cardinality;
 mod mask;
 pub mod messages;
 mod names;
+mod parameters;
 #[cfg(feature = "control")]
 pub(crate) mod recorded;
 mod request;
@@ -23,16 +25,19 @@ use std::rc::Rc;
 use exchange::{Exchange, Host, Timer, Workers, fold};
 use node_state::keyed_hash;
 use seclang::MatchedRule;
+use seclang::vocabulary::Variable;
 
 use crate::{State, Waf};
-use messages::{MAX_TEXT, Matched, ValueShape};
+use messages::{MAX_TEXT, Matched, Parameter, ValueShape};
 use request::{Source, text};
 use sampler::{Hit, Sampler, Wanted};
-use target::Target;
+use target::{Input, Target};
 pub(crate) use totals::Counted;
 
 /// The most keys that one exchange counts for.
 const MAX_PER_EXCHANGE: usize = 64;
+/// The most parameters of an exchange that are looked at.
+const MAX_PARAMETERS: usize = 32;
 /// The most bytes of a method.
 const MAX_METHOD: usize = 32;
 
@@ -76,11 +81,15 @@ impl Waf {
         if first {
             self.counted.exchange();
         }
-        if first && callers::has_signs(exchange) {
+        let has_signs = callers::has_signs(exchange);
+        if first && has_signs {
             let caller = callers::caller(exchange);
             if let Ok(mut sampler) = Samples::of(host).0.try_borrow_mut() {
                 sampler.suspect(caller);
             }
+        }
+        if first && !has_signs {
+            self.look_at_parameters(state, exchange, host);
         }
         // All but an exchange in which a rule matched ends here.
         if state.transaction.matched_rules().is_empty() {
@@ -132,6 +141,39 @@ impl Waf {
             let matched = Matched { value: sample.value, msg: text(&sample.msg), ..matched };
             let request = Some(sample.request).filter(|_| wanted == Wanted::Request);
             sampler.take(&hit, matched, request, now);
+        }
+    }
+
+    /// Counts what the parameters of a request look like, of some of those that the backend has answered well: paths that are not there and
+    /// what was refused teach nothing.
+    fn look_at_parameters(&self, state: &State, exchange: &Exchange, host: &dyn Host) {
+        let transaction = &state.transaction;
+        let is_answered = exchange.response.as_ref().is_some_and(|response| response.status < 400);
+        if !is_answered
+            || exchange.target_is_secret
+            || transaction.arguments().next().is_none()
+            || !self.counted.looks()
+        {
+            return;
+        }
+        let samples = Samples::of(host);
+        let Ok(mut sampler) = samples.0.try_borrow_mut() else { return };
+        let Some(path) = fold::fold(exchange.request.path_only()) else { return };
+        let path = path.get(..MAX_TEXT).unwrap_or(&path);
+        let caller = callers::caller(exchange);
+        for (name, value) in transaction.arguments().take(MAX_PARAMETERS) {
+            // Of a name that is there twice, it is not known which value the application takes.
+            if names::is_secret(name) || transaction.only_value(Variable::Args, name).is_none() {
+                continue;
+            }
+            let key = [self.step.id.as_bytes(), b"\0", name, b"\0", path.as_bytes()];
+            let key = keyed_hash(host.shared(), "waf.parameter", &key.concat());
+            sampler.parameters.add(key, (caller, value), || {
+                let variable = [b"ARGS:", name].concat();
+                let target = Target::read(&variable).filter(|target| matches!(target.input, Input::Argument(_)))?;
+                let (config, target) = (text(self.step.id.as_bytes()), target.text.to_owned());
+                Some(Parameter { config, target, path: path.to_owned(), ..Parameter::default() })
+            });
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use exchange::{Build, Host, Plugin};
 use seclang::Engine;
 
-use super::messages::{Matched, Totals};
+use super::messages::{Matched, Parameter, Totals};
 use super::{Counted, Samples};
 use crate::lookups::NodeTables;
 use crate::{Waf, WafStep};
@@ -30,6 +30,12 @@ pub(crate) fn counting(
 pub(crate) fn take_matches(host: &dyn Host) -> Vec<Matched> {
     let samples = Samples::of(host);
     samples.0.try_borrow_mut().map(|mut sampler| sampler.drain(host.now())).unwrap_or_default()
+}
+
+/// All parameters that were looked at on this host since the last call.
+pub(crate) fn take_parameters(host: &dyn Host) -> Vec<Parameter> {
+    let samples = Samples::of(host);
+    samples.0.try_borrow_mut().map(|mut sampler| sampler.drain_parameters()).unwrap_or_default()
 }
 
 /// From now on secrets are not masked in the samples of this host, so that matches at them can be had again. The samples stay in the process.

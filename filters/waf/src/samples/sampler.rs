@@ -10,6 +10,7 @@ use super::messages::{
     MATCHES, MAX_CALLERS, MAX_REFERENCE, MAX_REFERENCES, MAX_SHAPES, MatchReport, Matched, SampledRequest, Totals,
     ValueShape,
 };
+use super::parameters::Parameters;
 use super::{shape, totals};
 
 /// The most keys of a worker. Beyond it, no new key is taken.
@@ -60,6 +61,8 @@ pub(super) struct Sampler {
     left_out: u64,
     /// Callers with other signs.
     suspects: Suspects,
+    /// Parameters, whether a rule matched there or not.
+    pub(super) parameters: Parameters,
     /// Secrets are not masked: the samples stay in this process.
     #[cfg(feature = "control")]
     pub(super) keeps_secrets: bool,
@@ -178,7 +181,8 @@ impl Sampler {
         self.forget(now);
         let is_due = |at: u64| now.checked_sub(at).is_none_or(|passed| passed >= PERIOD);
         let totals_due = !(self.totals.is_empty() && self.suspects.is_empty()) && is_due(self.totalled);
-        if (self.waiting == 0 && !totals_due) || offline::is(host.shared(), now) {
+        let parameters_due = !self.parameters.is_empty() && is_due(self.parameters.reported);
+        if (self.waiting == 0 && !totals_due && !parameters_due) || offline::is(host.shared(), now) {
             return;
         }
         while self.worker == 0 {
@@ -194,6 +198,19 @@ impl Sampler {
             let report = MatchReport { suspects, ..self.numbered(Vec::new(), totals) };
             host.send_report(MATCHES, report.encode_to_vec());
         }
+        if parameters_due {
+            self.parameters.reported = now;
+            for parameters in self.parameters.take() {
+                let report = MatchReport { parameters, ..self.numbered(Vec::new(), Vec::new()) };
+                host.send_report(MATCHES, report.encode_to_vec());
+            }
+        }
+    }
+
+    /// Takes all parameters, and forgets them.
+    #[cfg(feature = "control")]
+    pub(super) fn drain_parameters(&mut self) -> Vec<super::messages::Parameter> {
+        self.parameters.take().into_iter().flatten().collect()
     }
 
     /// Takes all that is counted, whenever it would be due, in the order in which it came. Keys are forgotten.
@@ -276,7 +293,7 @@ impl Sampler {
 
     fn numbered(&mut self, matches: Vec<Matched>, totals: Vec<Totals>) -> MatchReport {
         self.sequence = self.sequence.saturating_add(1);
-        MatchReport { worker: self.worker, sequence: self.sequence, matches, totals, suspects: Vec::new() }
+        MatchReport { worker: self.worker, sequence: self.sequence, matches, totals, ..MatchReport::default() }
     }
 
     /// Forgets keys that have nothing to report and were not matched lately: once a minute, and where keys are many at once.

@@ -15,7 +15,15 @@ pub(crate) struct Counted {
     matched: Cell<u64>,
     would_block: Cell<u64>,
     scores: RefCell<BTreeMap<u32, u64>>,
+    /// Requests whose parameters were looked at since the timer ran.
+    looked: Cell<u32>,
+    /// What decides which of the others are.
+    dice: Cell<u32>,
 }
+
+/// The requests of a second whose parameters are looked at, if there are so many, and of how many others one is: 32.
+const LOOKS: u32 = 8;
+const OTHERS: u32 = 5;
 
 impl Counted {
     /// Counts an exchange.
@@ -37,8 +45,24 @@ impl Counted {
         }
     }
 
+    /// Whether the parameters of a request are to be looked at: those of a few in each second, and of one of 32 others.
+    pub(super) fn looks(&self) -> bool {
+        let looked = self.looked.get();
+        if looked < LOOKS {
+            self.looked.set(looked + 1);
+            return true;
+        }
+        // No secret: which requests are looked at changes what is learned, not what is refused.
+        let dice = self.dice.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        self.dice.set(dice);
+        dice >> (u32::BITS - OTHERS) == 0
+    }
+
     /// What was counted, which begins again; `None` where nothing was.
     pub(super) fn take(&self, config: &str) -> Option<Totals> {
+        // What follows does not depend on what was before.
+        self.looked.set(0);
+        self.dice.set(0);
         let requests = self.requests.take();
         let scores = self.scores.try_borrow_mut().map(|mut scores| std::mem::take(&mut *scores)).unwrap_or_default();
         let scores = scores.into_iter().map(|(score, requests)| ScoreCount { score, requests }).collect();
@@ -92,5 +116,16 @@ mod tests {
         counted.exchange();
         assert_eq!(counted.take("shop").map(|totals| totals.requests), Some(2));
         assert_eq!(counted.take("shop"), None);
+    }
+
+    #[test]
+    fn parameters_of_a_few_requests_and_of_one_of_many_are_looked_at() {
+        let counted = Counted::default();
+        let looks = |times: usize| (0..times).filter(|_| counted.looks()).count();
+        assert_eq!(looks(8), 8);
+        let more = looks(32_000);
+        assert!((700..1300).contains(&more), "{more}");
+        counted.take("shop");
+        assert_eq!(looks(8), 8);
     }
 }

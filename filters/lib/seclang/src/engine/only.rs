@@ -1,10 +1,15 @@
-//! Values of names that a request has once.
+//! Arguments, and values of names that a request has once.
 
 use super::store::Entry;
 use super::transaction::Transaction;
 use crate::vocabulary::Variable;
 
 impl Transaction {
+    /// The names and values of `ARGS`, as they were read and not transformed, in their order.
+    pub fn arguments(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.arguments.iter().map(|(_, entry)| (self.arena.get(entry.name), self.arena.get(entry.value)))
+    }
+
     /// The value of a name in `ARGS`, `REQUEST_HEADERS` or `REQUEST_COOKIES`, as it was read and not transformed; the case of the name
     /// does not count. `None` where there is no such name, where it stands there more than once, and for any other collection.
     pub fn only_value(&self, collection: Variable, name: &[u8]) -> Option<&[u8]> {

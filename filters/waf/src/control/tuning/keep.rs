@@ -11,11 +11,11 @@ use prost::Message as _;
 use store::{Elsewhere, Keys};
 use tokio::time::MissedTickBehavior;
 
-use super::matches::{KeptMatch, MatchStore, bounded};
+use super::matches::{KeptMatch, MatchStore, bounded, bounded_parameter};
 use super::windows::Windows;
 use super::workers::Workers;
 use crate::control::config::WafConfig;
-use crate::samples::messages::{MATCHES, MAX_SUSPECTS, MatchReport, Matched, Totals};
+use crate::samples::messages::{MATCHES, MAX_SUSPECTS, MatchReport, Matched, Parameter, Totals};
 
 /// How often what has changed is written.
 const WRITE: Duration = Duration::from_secs(5);
@@ -63,7 +63,16 @@ impl Known {
         let mut suspects = report.suspects;
         suspects.truncate(MAX_SUSPECTS);
         self.windows.suspect(&suspects);
+        self.learn(report.parameters, &is_config);
         self.count(node, (report.matches, &report.totals), is_config, now);
+    }
+
+    /// Takes what was seen of parameters.
+    pub(super) fn learn(&mut self, mut parameters: Vec<Parameter>, is_config: impl Fn(&str) -> bool) {
+        let before = parameters.len();
+        parameters.retain_mut(|one| bounded_parameter(one) && is_config(&one.config));
+        self.refused = self.refused.saturating_add(u64::try_from(before - parameters.len()).unwrap_or(0));
+        self.windows.learn(&parameters);
     }
 
     /// Takes over a document as it is now; `None` where it is gone.

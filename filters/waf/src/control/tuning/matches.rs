@@ -7,7 +7,7 @@ use snapshot::content_hash;
 
 use super::target::is_input;
 use crate::samples::messages::{
-    MAX_BODY, MAX_CALLERS, MAX_REFERENCE, MAX_REFERENCES, MAX_SHAPES, MAX_TEXT, Matched, SampledRequest,
+    MAX_BODY, MAX_CALLERS, MAX_REFERENCE, MAX_REFERENCES, MAX_SHAPES, MAX_TEXT, Matched, Parameter, SampledRequest,
 };
 
 /// The matches that are kept, at most.
@@ -223,6 +223,22 @@ pub(super) fn bounded(matched: &mut Matched) -> bool {
     matched.references.retain(|reference| reference.len() <= MAX_REFERENCE && !reference.contains(char::is_control));
     matched.references.truncate(MAX_REFERENCES);
     is_ok && matched.request.as_ref().is_none_or(is_sample)
+}
+
+/// Whether a parameter of a report is one that a filter of this release makes. What is too long in it is cut.
+pub(super) fn bounded_parameter(one: &mut Parameter) -> bool {
+    let fits = |text: &str| !text.is_empty() && text.len() <= MAX_TEXT && !text.contains(char::is_control);
+    one.shapes.truncate(MAX_SHAPES);
+    // They are looked for by the number of the caller.
+    one.shapes.sort_by_key(|shape| shape.caller);
+    one.shapes.dedup_by_key(|shape| shape.caller);
+    let is_parameter = one.target.starts_with("ARGS:") && is_input(&one.target);
+    fits(&one.config)
+        && fits(&one.target)
+        && is_parameter
+        && fits(&one.path)
+        && one.path.starts_with('/')
+        && (1..=MAX_COUNT).contains(&one.count)
 }
 
 fn is_sample(request: &SampledRequest) -> bool {

@@ -18,7 +18,7 @@ use super::preview::{Bases, Bench, Preview, Previews};
 use super::proposals::ProposeBody;
 use super::schemas;
 use super::target::Target;
-use super::written::{Addition, Plan, Written, number_of};
+use super::written::{Addition, AdditionKind, Plan, Written, number_of};
 use crate::control::AtWork;
 use crate::control::config::WafConfig;
 use crate::control::operations::engines::Engines;
@@ -294,7 +294,11 @@ impl OperationBody for ApplyBody {
         let plan = config(&asked.config, &view).and_then(|config| {
             let written = Written::of(config, context.entities, &view).ok_or("the WAF config is gone")?;
             let operator = context.writing.map_or("", |writing| writing.operator);
-            let addition = Addition { number: number_of(&self.seclang, config, &view)?, seclang: self.seclang.clone() };
+            let addition = Addition {
+                kind: AdditionKind::Exclusion,
+                number: number_of(&self.seclang, config, &view)?,
+                seclang: self.seclang.clone(),
+            };
             written.add(vec![addition], (operator, &self.reason, context.now_millis))
         });
         match plan {

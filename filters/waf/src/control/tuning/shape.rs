@@ -92,6 +92,27 @@ impl Shape {
         class
     }
 
+    /// A pattern for the values, whole, and for none.
+    pub(super) fn pattern_or_empty(&self) -> String {
+        format!("\\A(?:[{}]{{{},{}}})?\\z", self.class(), self.least, self.most)
+    }
+
+    /// Whether they are digits alone.
+    pub(super) fn is_number(&self) -> bool {
+        self.alphabet == Alphabet::of(b"0")
+    }
+
+    /// Whether they are letters alone.
+    pub(super) fn is_word(&self) -> bool {
+        self.alphabet.bits() | Alphabet::of(b"aA").bits() == Alphabet::of(b"aA").bits()
+    }
+
+    /// Whether the values of a caller have it.
+    pub(super) fn fits(&self, values: &ValueShape) -> bool {
+        let alphabet = Alphabet::read(values.alphabet).bits();
+        self.alphabet.bits() | alphabet == self.alphabet.bits() && values.longest <= self.most
+    }
+
     /// A pattern for the values, whole.
     fn pattern(&self) -> String {
         let (class, least, most) = (self.class(), self.least, self.most);

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use prost::Message;
 
 use super::workers::KeptWorkers;
-use crate::samples::messages::{MAX_SCORE, Matched, ScoreCount, Totals, ValueShape};
-use crate::samples::shape;
+use crate::samples::messages::{MAX_SCORE, Matched, Parameter, ScoreCount, Totals, ValueShape};
+use crate::samples::{cardinality, shape};
 
 /// The entries of a window, at most; what matches beyond them is counted in [`Window::left_out`].
 pub(super) const MAX_ENTRIES: usize = 20_000;
+/// The parameters of a window, at most; beyond them, those that one caller alone has sent give way.
+pub(super) const MAX_PARAMETERS: usize = 2_000;
 /// The callers of an entry that are told apart, at most.
 const MAX_CALLERS: usize = 64;
 /// The callers of an entry whose values are described, at most.
@@ -87,6 +89,8 @@ struct KeptWindow {
     workers: Option<KeptWorkers>,
     #[prost(fixed64, repeated, tag = "12")]
     suspects: Vec<u64>,
+    #[prost(message, repeated, tag = "13")]
+    parameters: Vec<Parameter>,
 }
 
 /// A window.
@@ -109,12 +113,19 @@ pub(super) struct Window {
     pub(super) left_out: u64,
     /// Callers that other plugins have found bad: what they send is counted, and they are no callers of an entry.
     pub(super) suspects: BTreeSet<u64>,
+    /// What requests have at which parameters, by [`parameter_key`].
+    pub(super) parameters: HashMap<String, Parameter>,
     pub(super) changed: bool,
 }
 
 /// `<rule>|<target>|<path>`.
 pub(super) fn entry_key(rule_id: u64, target: &str, path: &str) -> String {
     format!("{rule_id}|{target}|{path}")
+}
+
+/// `<target>|<path>`.
+pub(super) fn parameter_key(target: &str, path: &str) -> String {
+    format!("{target}|{path}")
 }
 
 impl Window {
@@ -144,6 +155,33 @@ impl Window {
             entry.callers.retain(|caller| !callers.contains(caller));
             entry.shapes.retain(|one| !callers.contains(&one.caller));
         }
+        for parameter in self.parameters.values_mut() {
+            parameter.shapes.retain(|one| !callers.contains(&one.caller));
+        }
+    }
+
+    /// Forgets the parameter that fewest requests have of those that one caller alone has sent; false if there is none.
+    fn give_way(&mut self) -> bool {
+        let of_one = self.parameters.iter().filter(|(_, one)| one.shapes.len() <= 1);
+        let fewest = of_one.min_by_key(|(key, one)| (one.count, *key)).map(|(key, _)| key.clone());
+        fewest.is_some_and(|key| self.parameters.remove(&key).is_some())
+    }
+
+    fn learn(&mut self, more: &Parameter) {
+        let key = parameter_key(&more.target, &more.path);
+        if self.parameters.len() >= MAX_PARAMETERS && !self.parameters.contains_key(&key) && !self.give_way() {
+            return;
+        }
+        let known = self.parameters.entry(key).or_insert_with(|| Parameter {
+            target: more.target.clone(),
+            path: more.path.clone(),
+            ..Parameter::default()
+        });
+        known.count = known.count.saturating_add(more.count).min(MAX_COUNT);
+        for one in more.shapes.iter().filter(|one| !self.suspects.contains(&one.caller)) {
+            shape::add(&mut known.shapes, *one, MAX_SHAPES);
+        }
+        cardinality::merge(&mut known.distinct, &more.distinct);
     }
 
     /// How many networks the callers of all entries are in.
@@ -200,6 +238,12 @@ impl Windows {
             entries: entries.map(|one| (entry_key(one.rule_id, &one.target, &one.path), one)).collect(),
             left_out: kept.left_out,
             suspects: kept.suspects.into_iter().take(MAX_SUSPECTS).collect(),
+            parameters: kept
+                .parameters
+                .into_iter()
+                .take(MAX_PARAMETERS)
+                .map(|one| (parameter_key(&one.target, &one.path), one))
+                .collect(),
             changed: false,
         };
         self.all.insert(kept.config, window);
@@ -277,6 +321,16 @@ impl Windows {
         }
     }
 
+    /// Takes what nodes have seen of parameters.
+    pub(super) fn learn(&mut self, parameters: &[Parameter]) {
+        for one in parameters {
+            if let Some(window) = self.all.get_mut(&one.config).filter(|window| window.is_running()) {
+                window.learn(one);
+                window.changed = true;
+            }
+        }
+    }
+
     /// Forgets the windows of configs that are gone.
     pub(super) fn forget(&mut self, is_config: impl Fn(&str) -> bool) {
         let gone: Vec<String> = self.all.keys().filter(|config| !is_config(config)).cloned().collect();
@@ -308,6 +362,7 @@ impl Windows {
                 entries: window.entries.values().cloned().collect(),
                 left_out: window.left_out,
                 suspects: window.suspects.iter().copied().collect(),
+                parameters: window.parameters.values().cloned().collect(),
                 workers: Some(workers.clone()),
             };
             put.push((config.clone(), kept.encode_to_vec()));
@@ -398,6 +453,34 @@ mod tests {
         let entry = &window.entries["942100|ARGS:q|/a"];
         assert_eq!((entry.count, entry.callers.len(), entry.networks()), (4, 3, 1));
         assert_eq!((window.networks(), window.suspects.len()), (1, 1));
+    }
+
+    #[test]
+    fn parameters_add_up_without_suspects_and_survive_a_restart() {
+        let parameter = |target: &str, callers: &[u64]| {
+            let mut distinct = Vec::new();
+            callers.iter().for_each(|caller| cardinality::add(&mut distinct, &caller.to_le_bytes()));
+            let shapes = callers.iter().map(|caller| ValueShape::of(*caller, b"abc")).collect();
+            let (config, target, path) = ("shop".to_owned(), target.to_owned(), "/a".to_owned());
+            Parameter { config, target, path, count: 4, shapes, distinct }
+        };
+        let mut windows = Windows::default();
+        windows.learn(&[parameter("ARGS:q", &[1])]);
+        windows.start("shop", 1);
+        windows.learn(&[parameter("ARGS:q", &[1, 2]), parameter("ARGS:p", &[1])]);
+        windows.suspect(&[2]);
+        let (put, _) = windows.changes(&KeptWorkers::default());
+        let mut windows = Windows::default();
+        assert!(put.iter().all(|(_, bytes)| windows.load(bytes).is_some()), "after a restart too");
+        windows.learn(&[parameter("ARGS:q", &[2, 3])]);
+        let known = &windows.get("shop").unwrap().parameters["ARGS:q|/a"];
+        assert!(known.shapes.iter().map(|one| one.caller).eq([1, 3]));
+        assert_eq!((known.count, cardinality::estimate(&known.distinct)), (8, 3));
+        let many: Vec<Parameter> =
+            (0..MAX_PARAMETERS + 50).map(|number| parameter(&format!("ARGS:p{number}"), &[1])).collect();
+        windows.learn(&many);
+        let window = windows.get("shop").unwrap();
+        assert_eq!((window.parameters.len(), window.parameters.contains_key("ARGS:q|/a")), (MAX_PARAMETERS, true));
     }
 
     #[test]

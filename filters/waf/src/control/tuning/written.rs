@@ -23,11 +23,31 @@ pub(super) struct Written<'a> {
     id: String,
 }
 
-/// An exclusion to write.
+/// An exclusion, or a rule of a profile, to write.
 pub(super) struct Addition {
+    pub(super) kind: AdditionKind,
     /// Its number, which is the id of its rule if it has one.
     pub(super) number: u64,
     pub(super) seclang: String,
+}
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AdditionKind {
+    /// An exclusion.
+    Exclusion,
+    /// A rule that reports values outside the profile of a parameter.
+    Profile,
+}
+
+impl AdditionKind {
+    /// The word that its comment begins with.
+    fn word(self) -> &'static str {
+        match self {
+            AdditionKind::Exclusion => "Exclusion",
+            AdditionKind::Profile => "Profile",
+        }
+    }
 }
 
 /// What is to be written.
@@ -69,8 +89,8 @@ impl<'a> Written<'a> {
         (operator, reason, now_millis): (&str, &str, u64),
     ) -> Result<Plan, String> {
         let at = event_timestamp(now_millis);
-        let entry = |Addition { number, seclang }: Addition| {
-            (number, format!("{}\n{}", comment(number, operator, &at, reason), seclang.trim()))
+        let entry = |Addition { kind, number, seclang }: Addition| {
+            (number, format!("{}\n{}", comment(kind, number, operator, &at, reason), seclang.trim()))
         };
         self.add_entries(additions.into_iter().map(entry).collect())
     }
@@ -120,8 +140,9 @@ impl<'a> Written<'a> {
     pub(super) fn remove(&self, number: u64) -> Result<Plan, String> {
         let missing = || format!("the WAF config `{}` has no exclusion {number}", self.config.head.id);
         let (ruleset, seen) = self.ruleset.ok_or_else(missing)?;
-        let head = format!("# Exclusion {number} ");
-        let place = ruleset.rules.iter().position(|rule| rule.starts_with(&head)).ok_or_else(missing)?;
+        let heads = [AdditionKind::Exclusion, AdditionKind::Profile].map(|kind| format!("# {} {number} ", kind.word()));
+        let is_it = |rule: &String| heads.iter().any(|head| rule.starts_with(head));
+        let place = ruleset.rules.iter().position(is_it).ok_or_else(missing)?;
         let mut rules = ruleset.rules.clone();
         let entry = rules.remove(place);
         let edit = Edit::Merge { patch: json!({ "rules": rules }), seen };
@@ -198,8 +219,8 @@ impl Plan {
 }
 
 /// The first line of an exclusion: its number, who has written it, when and why.
-pub(super) fn comment(number: u64, operator: &str, at: &str, reason: &str) -> String {
-    format!("# Exclusion {number} by {} at {at}: {}", one_line(operator), one_line(reason))
+pub(super) fn comment(kind: AdditionKind, number: u64, operator: &str, at: &str, reason: &str) -> String {
+    format!("# {} {number} by {} at {at}: {}", kind.word(), one_line(operator), one_line(reason))
 }
 
 /// A text for a comment: one line, bounded.

@@ -10,9 +10,9 @@ use crate::samples::messages::ValueShape;
 use crate::samples::shape;
 
 /// From how many callers: one alone cannot make a proposal.
-const MIN_CALLERS: usize = 3;
+pub(super) const MIN_CALLERS: usize = 3;
 /// From how many networks, unless all matches of the window come from one: addresses of one are cheap.
-const MIN_NETWORKS: usize = 2;
+pub(super) const MIN_NETWORKS: usize = 2;
 /// From how many paths an exclusion for all paths is tried first.
 const MANY_PATHS: usize = 3;
 /// The callers whose values are described, of all paths of a group, at most.

@@ -2,6 +2,7 @@
 
 mod figures;
 mod groups;
+mod profile;
 mod report;
 mod schemas;
 mod trade_offs;
@@ -18,9 +19,10 @@ use serde_json::{Value, json};
 use super::keep::Known;
 use super::operations::{CONFLICTING, PREVIEW_SCHEMA, REFUSAL, audit, config, refuse, write};
 use super::windows::Window;
-use super::written::{Addition, Written, free_numbers};
+use super::written::{Addition, AdditionKind, Written, free_numbers};
 use crate::control::AtWork;
 use figures::mode;
+use profile::{Profiled, profiles};
 use report::report;
 pub(super) use report::report_with;
 pub(super) use trade_offs::TradeOff;
@@ -153,8 +155,10 @@ struct ReportBody {
 struct LearningApplyBody {
     /// The id of a WAF config.
     config_ref: String,
-    /// Entries, each `<rule>|<target>|<path>`; all verified ones if absent.
+    /// Entries, each `<rule>|<target>|<path>`; all verified ones if both this and `parameters` are absent.
     keys: Option<Vec<String>>,
+    /// Parameters of the profile, each `<target>|<path>`, for which a rule is written that reports values outside of it; none if absent.
+    parameters: Option<Vec<String>>,
     /// Why, in at most 500 bytes; it is kept beside each exclusion.
     reason: String,
 }
@@ -222,26 +226,60 @@ impl OperationBody for LearningApplyBody {
         let view = View::new(context.entities);
         let plan = config(&self.config_ref, &view).and_then(|config| {
             let window = window(&self.config_ref, context)?;
-            let verified = verify(&window, config, context, &view)?;
+            let verified = match (&self.keys, &self.parameters) {
+                // Rules of a profile alone need no preview.
+                (None, Some(_)) => Vec::new(),
+                _ => verify(&window, config, context, &view)?,
+            };
             let named = |one: &&Verified| self.keys.as_ref().is_none_or(|keys| keys.contains(&one.key()));
             let accepted: Vec<&Verified> = verified.iter().filter(|one| one.accepted).filter(named).collect();
-            if accepted.is_empty() {
+            let known = profiles(&window);
+            let parameters = self.parameters.as_deref().unwrap_or_default();
+            let profiled = named_profiles(&known, parameters)?;
+            if accepted.is_empty() && (profiled.is_empty() || self.keys.is_some()) {
                 return Err("none of the exclusions is verified: the report says why, entry by entry".to_owned());
             }
-            let numbers = free_numbers(config, &view, accepted.len())?;
-            let additions = accepted
-                .iter()
-                .zip(numbers)
-                .filter_map(|(one, number)| Some(Addition { number, seclang: one.written(number)? }));
+            let mut numbers = free_numbers(config, &view, accepted.len() + profiled.len())?.into_iter();
+            let of = |kind, number, seclang: Option<String>| Some(Addition { kind, number, seclang: seclang? });
+            let exclusions = accepted.iter().zip(numbers.by_ref());
+            let mut additions: Vec<Addition> = exclusions
+                .filter_map(|(one, number)| of(AdditionKind::Exclusion, number, one.written(number)))
+                .collect();
+            let rules = profiled.into_iter().zip(numbers);
+            additions.extend(rules.filter_map(|(one, number)| of(AdditionKind::Profile, number, one.rule(number))));
             let written = Written::of(config, context.entities, &view).ok_or("the WAF config is gone")?;
             let operator = context.writing.map_or("", |writing| writing.operator);
-            written.add(additions.collect(), (operator, &self.reason, context.now_millis))
+            written.add(additions, (operator, &self.reason, context.now_millis))
         });
         match plan {
             Ok(plan) => write(plan, context, |shown| json!({ "done": true, "count": shown.len(), "applied": shown })),
             Err(why) => refuse(&why),
         }
     }
+}
+
+/// The profiles that are named.
+///
+/// # Errors
+/// One of them has no rule; for people.
+fn named_profiles<'p, 'w>(known: &'p [Profiled<'w>], names: &[String]) -> Result<Vec<&'p Profiled<'w>>, String> {
+    let find = |name: &String| {
+        let found = known.iter().find(|one| one.key() == *name && one.rule(0).is_some());
+        found.ok_or_else(|| {
+            format!(
+                "`{}` is no parameter with a rule: the report says which are, and why others are not",
+                name.escape_debug()
+            )
+        })
+    };
+    let mut found: Vec<&Profiled<'_>> = Vec::new();
+    for name in names {
+        let one = find(name)?;
+        if !found.iter().any(|before| before.key() == one.key()) {
+            found.push(one);
+        }
+    }
+    Ok(found)
 }
 
 fn with<T>(context: &OperationContext<'_>, work: impl FnOnce(&mut Known) -> T) -> Option<T> {

@@ -10,7 +10,7 @@ use super::super::windows::{Entry, Window};
 use super::super::written::free_numbers;
 use super::figures::{is_tolerable, mode, paranoia, threshold, withheld};
 use super::verify::Verified;
-use super::with;
+use super::{profile, with};
 use crate::control::config::WafConfig;
 use crate::control::operations::trial::Trial;
 use crate::samples::messages::SampledRequest;
@@ -139,6 +139,7 @@ pub(in super::super) fn report_with(
             "refused_before": window.would_block,
             "refused_after": refused_after(window, &impact),
         },
+        "profile": profile::shown(window),
         "verdict": verdict(window, config, verified, &impact),
     }))
 }

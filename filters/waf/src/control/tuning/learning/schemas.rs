@@ -83,7 +83,7 @@ pub(super) fn report() -> Value {
     json!({
         "type": "object",
         "required": ["running", "distributed", "run", "nodes", "mode", "entries", "left_out", "suspects", "exclusions", "paranoia", "threshold",
-                     "impact", "proof", "verdict"],
+                     "impact", "proof", "profile", "verdict"],
         "properties": {
             "running": { "type": "boolean" },
             "distributed": { "type": "boolean", "description": "More than one gateway has counted." },
@@ -148,6 +148,7 @@ pub(super) fn report() -> Value {
                     "refused_after": { "type": ["integer", "null"], "description": "An estimate by the share of the samples." },
                 },
             },
+            "profile": super::profile::schema(),
             "verdict": { "type": "string", "description": "What to do, in a sentence." },
         },
     })

@@ -73,7 +73,7 @@ fn report(node: u64, sequence: u64, inputs: std::ops::Range<u64>, count: u64) ->
     let totals =
         vec![Totals { config: "shop".to_owned(), requests: 100_000, matched: count, would_block: count, scores }];
     let matches = matches.collect();
-    MatchReport { worker: node + 1, sequence, matches, totals, suspects: Vec::new() }.encode_to_vec()
+    MatchReport { worker: node + 1, sequence, matches, totals, ..MatchReport::default() }.encode_to_vec()
 }
 
 fn with_window<T>(work: impl FnOnce(&OperationContext<'_>) -> T) -> T {

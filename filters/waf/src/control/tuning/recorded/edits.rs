@@ -6,7 +6,7 @@ use exchange::event_timestamp;
 use kit::{EarlierDocument, Entity as _, EntityEdit, View};
 use serde_json::Value;
 
-use super::super::written::{Written, comment};
+use super::super::written::{AdditionKind, Written, comment};
 use super::{Verified, WafTuner};
 use crate::control::config::WafRuleset;
 
@@ -34,7 +34,7 @@ pub(super) fn edits(
     let requests = tuner.window()?.requests;
     let entry = |(number, verified, rule): (u64, &Verified, String)| {
         let at = dates.get(rule.trim()).unwrap_or(&now);
-        let head = comment(number, WRITER, at, reason);
+        let head = comment(AdditionKind::Exclusion, number, WRITER, at, reason);
         (number, format!("{head}\n# Evidence: {}\n{}", evidence(verified, requests), rule.trim()))
     };
     Ok(written.add_entries(exclusions.into_iter().map(entry).collect())?.edits)
@@ -79,7 +79,7 @@ mod tests {
     fn an_exclusion_that_stays_the_same_keeps_its_date() {
         let entry = format!(
             "{}\n# Evidence: 3 of 4.\nSecRuleRemoveById 1\n",
-            comment(50_000, WRITER, "2026-01-02T03:04:05.000Z", "a: b at c")
+            comment(AdditionKind::Exclusion, 50_000, WRITER, "2026-01-02T03:04:05.000Z", "a: b at c")
         );
         let found = dates(&serde_json::json!({ "rules": [entry, "SecRuleRemoveById 2"] }));
         assert!(found.into_iter().eq([("SecRuleRemoveById 1".to_owned(), "2026-01-02T03:04:05.000Z".to_owned())]));

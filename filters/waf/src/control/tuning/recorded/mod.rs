@@ -234,6 +234,7 @@ impl Tuner for WafTuner<'_> {
                     known.windows.start(&id, began.unwrap_or(now));
                 }
                 let totals: Vec<_> = part.totals.into_iter().collect();
+                known.learn(part.parameters, |config| config == id);
                 known.count(NODE, (part.matches, &totals), |config| config == id, now);
             });
         })?;

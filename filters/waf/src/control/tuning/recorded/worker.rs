@@ -10,8 +10,8 @@ use super::replay::Setup;
 use crate::PLUGIN;
 use crate::control::operations::trial::{Pass, ReadResponse};
 use crate::samples::Counted;
-use crate::samples::messages::{Matched, Totals};
-use crate::samples::recorded::{counting, has_room, keep_secrets, take_matches, take_totals};
+use crate::samples::messages::{Matched, Parameter, Totals};
+use crate::samples::recorded::{counting, has_room, keep_secrets, take_matches, take_parameters, take_totals};
 
 /// An exchange with its place and its time.
 pub(super) struct Timed {
@@ -29,6 +29,7 @@ pub(super) struct Part {
     pub(super) now_millis: u64,
     pub(super) totals: Option<Totals>,
     pub(super) matches: Vec<Matched>,
+    pub(super) parameters: Vec<Parameter>,
 }
 
 /// One engine, as a worker of a node has it.
@@ -69,7 +70,12 @@ impl Worker {
     }
 
     fn part(&self, now_millis: u64) -> Part {
-        Part { now_millis, totals: take_totals(&self.counted, &self.config), matches: take_matches(&self.host) }
+        Part {
+            now_millis,
+            totals: take_totals(&self.counted, &self.config),
+            matches: take_matches(&self.host),
+            parameters: take_parameters(&self.host),
+        }
     }
 
     fn exchange(&self, Timed { number, at_millis, exchange }: &Timed) {

@@ -247,7 +247,7 @@ console-browser:
 	  install || { apt-get update >/dev/null && install; }; }
 
 .PHONY: test-console
-test-console: console-modules console-browser filters envoy crs ## The console: checked-in files, types and texts, and every page in a browser at a real control plane and gateway
+test-console: console-modules console-browser filters envoy crs faketime ## The console: checked-in files, types and texts, and every page in a browser at a real control plane and gateway
 	cd console && npm run --silent check && npm run --silent verify
 	$(CARGO) build -p palisade -p harness --bin palisade --bin palisade-replay
 	cd console && CHROMIUM=$$(command -v $(CONSOLE_CHROMIUM)) PALISADE_BIN=$(CURDIR)/target/debug/palisade npm test --silent

@@ -36,8 +36,8 @@ export async function freePort() {
 
 /** A control plane with the operator `alice`. */
 export class Server {
-  /** `more`: further arguments of `palisade serve`, or a function that makes them of the port that it takes. */
-  static async start(more = []) {
+  /** `more`: further arguments of `palisade serve`, or a function that makes them of the port that it takes. `env`: further variables of it. */
+  static async start(more = [], env = {}) {
     const server = new Server();
     server.data = mkdtempSync(join(tmpdir(), "palisade-console-test-"));
     const [port, xds] = [await freePort(), await freePort()];
@@ -45,7 +45,7 @@ export class Server {
     server.url = `http://127.0.0.1:${port}`;
     const added = spawnSync(BIN, ["operator", "add", "alice", "--email", "alice@example.com", "--data", server.data], { input: `${PASSWORD}\n` });
     assert.equal(added.status, 0, String(added.stderr));
-    server.child = spawn(BIN, ["serve", "--data", server.data, "--listen", `127.0.0.1:${port}`, "--xds-listen", `127.0.0.1:${xds}`, ...(typeof more === "function" ? more(port) : more)], { stdio: ["ignore", "ignore", "pipe"] });
+    server.child = spawn(BIN, ["serve", "--data", server.data, "--listen", `127.0.0.1:${port}`, "--xds-listen", `127.0.0.1:${xds}`, ...(typeof more === "function" ? more(port) : more)], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, ...env } });
     server.log = "";
     server.child.stderr.on("data", (text) => (server.log += text));
     for (let turn = 0; turn < 300; turn += 1) {

@@ -10,11 +10,14 @@ use serde::Deserialize;
 /// The keys of a set that are read, at most; further ones are left out.
 const MAX_KEYS: usize = 100;
 
+/// `Ed25519` is the newer name of what `EdDSA` is with a key of this curve (RFC 9864); providers use either.
+pub(super) const ED25519_NAMES: [&str; 2] = ["EdDSA", "Ed25519"];
+
 /// The keys that signatures are checked by: those of the set that can be used.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Keys(Vec<Key>);
 
-/// A public key. Its kind alone says which algorithm its signatures have: what a token names has to be the same. So there is no
+/// A public key. Its kind alone says which algorithm its signatures have: what a token names has to be that one. So there is no
 /// algorithm `none`, and no public key is ever taken for a secret of HMAC.
 #[derive(Clone, Debug)]
 struct Key {
@@ -76,7 +79,7 @@ impl Keys {
         let mut fitting = self
             .0
             .iter()
-            .filter(|key| key.material.algorithm() == algorithm && (id.is_none() || key.id.as_deref() == id));
+            .filter(|key| key.material.algorithms().contains(&algorithm) && (id.is_none() || key.id.as_deref() == id));
         let mut checked = Checked::NoKey;
         if fitting.any(|key| {
             checked = Checked::Wrong;
@@ -101,17 +104,18 @@ impl Key {
             _ => return None,
         };
         let signs = jwk.usage.is_none_or(|usage| usage == "sig");
-        let fits = jwk.alg.is_none_or(|algorithm| algorithm == material.algorithm());
+        let fits = jwk.alg.is_none_or(|algorithm| material.algorithms().contains(&algorithm.as_str()));
         (signs && fits).then_some(Key { id: jwk.kid, material })
     }
 }
 
 impl Material {
-    fn algorithm(&self) -> &'static str {
+    /// The names of its algorithm (RFC 7518, RFC 8037, RFC 9864).
+    fn algorithms(&self) -> &'static [&'static str] {
         match self {
-            Material::Rsa { .. } => "RS256",
-            Material::P256(_) => "ES256",
-            Material::Ed25519(_) => "EdDSA",
+            Material::Rsa { .. } => &["RS256"],
+            Material::P256(_) => &["ES256"],
+            Material::Ed25519(_) => &ED25519_NAMES,
         }
     }
 
@@ -157,5 +161,27 @@ mod tests {
         let signature = bytes("hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg");
         let message = b"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";
         assert_eq!(keys.check("EdDSA", None, message, &signature), Checked::Right);
+    }
+
+    /// The same key and signature as in RFC 8037: neither depends on the name.
+    #[test]
+    fn a_key_of_ed25519_has_both_names_of_its_algorithm() {
+        let bytes = |text: &str| URL_SAFE_NO_PAD.decode(text).unwrap();
+        let signature = bytes("hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg");
+        let message = b"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";
+        for (name, checked) in [
+            ("EdDSA", Checked::Right),
+            ("Ed25519", Checked::Right),
+            ("Ed448", Checked::NoKey),
+            ("ES256", Checked::NoKey),
+        ] {
+            let set = format!(
+                r#"{{"keys": [{{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo", "alg": "{name}"}}]}}"#
+            );
+            let keys = Keys::read(set.as_bytes()).unwrap();
+            for algorithm in ["EdDSA", "Ed25519"] {
+                assert_eq!(keys.check(algorithm, None, message, &signature), checked, "{name} {algorithm}");
+            }
+        }
     }
 }

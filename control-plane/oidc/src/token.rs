@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::error::foreign;
-use super::keys::{Checked, Keys};
+use super::keys::{Checked, ED25519_NAMES, Keys};
 
 /// How far the clocks of provider and control plane may be apart, in seconds.
 const SKEW: u64 = 60;
@@ -76,7 +76,7 @@ pub(super) fn check(token: &str, keys: &Keys, expected: &Expected<'_>) -> Result
     let claims: Claims =
         serde_json::from_slice(&decode(payload)?).map_err(|_| wrong("has claims that cannot be read"))?;
     check_claims(&claims, expected).map_err(|what| wrong(&what))?;
-    if header.alg != "EdDSA" {
+    if !ED25519_NAMES.contains(&header.alg.as_str()) {
         check_access_token(&claims, expected.access_token).map_err(wrong)?;
     }
     Ok(claims)
@@ -138,5 +138,45 @@ fn check_access_token(claims: &Claims, access_token: Option<&str>) -> Result<(),
     match expected.as_str() == Some(&URL_SAFE_NO_PAD.encode(half)) {
         true => Ok(()),
         false => Err("is not of the access token (`at_hash`)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ring::signature::{Ed25519KeyPair, KeyPair as _};
+    use serde_json::json;
+
+    use super::*;
+
+    /// By either name, and with the `at_hash` that providers make for it: by SHA-512, which no specification says.
+    #[test]
+    fn a_token_signed_by_ed25519_is_accepted_by_both_names() {
+        let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
+        let x = URL_SAFE_NO_PAD.encode(pair.public_key());
+        let set = json!({ "keys": [{ "kty": "OKP", "crv": "Ed25519", "x": x, "kid": "one" }] });
+        let keys = Keys::read(set.to_string().as_bytes()).unwrap();
+        let half = URL_SAFE_NO_PAD.encode(sha2::Sha512::digest(b"access").get(..32).unwrap());
+        let claims = json!({
+            "iss": "https://id.example", "aud": "palisade", "sub": "1", "nonce": "n", "iat": 1000, "exp": 1300, "at_hash": half,
+        });
+        let expected = Expected {
+            issuer: "https://id.example",
+            client_id: "palisade",
+            nonce: "n",
+            access_token: Some("access"),
+            now_seconds: 1000,
+        };
+        let checked = |algorithm: &str| {
+            let header = json!({ "alg": algorithm, "kid": "one" });
+            let [header, payload] = [header, claims.clone()].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
+            let signature = URL_SAFE_NO_PAD.encode(pair.sign(format!("{header}.{payload}").as_bytes()));
+            check(&format!("{header}.{payload}.{signature}"), &keys, &expected)
+        };
+        for name in ["EdDSA", "Ed25519"] {
+            assert_eq!(checked(name).map(|claims| claims["sub"].clone()), Ok("1".into()), "{name}");
+        }
+        for other in ["ES256", "Ed448"] {
+            assert!(matches!(checked(other), Err(TokenProblem::NoKey(_))), "{other}");
+        }
     }
 }

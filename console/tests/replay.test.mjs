@@ -99,6 +99,113 @@ test("an unsaved change comes from its policy, and nothing is saved", async () =
   await page.done();
 });
 
+/** Presses a button that the page has disabled, as a page of another release or a script could: the control plane refuses. */
+const force = async (button) => {
+  await button.evaluate((element) => { element.disabled = false; });
+  await button.click();
+};
+const start = { button: (page) => page.getByRole("button", { name: "Replay", exact: true }), json: (page) => page.getByRole("textbox", { name: "JSON" }) };
+const change = JSON.stringify({ ...config("union"), rules: config("union").rules.slice(0, 2) });
+
+test("a viewer sees recordings and results, and can start, add and delete nothing", async () => {
+  server.add("vera", "viewer");
+  const { recordings: [june] } = await api("GET", "/replay/_recordings");
+  const page = await open(browser, server);
+  const sent = [];
+  page.on("request", (request) => request.method() !== "GET" && sent.push(new URL(request.url()).pathname.split("/").at(-1)));
+  await login(page, "/console/replay?collection=waf-configs", "vera");
+  await page.getByText(june.name, { exact: true }).waitFor();
+  // At the recordings and at the start.
+  await page.getByText("This needs the role analyst; yours is viewer.").nth(1).waitFor();
+  await page.getByText("Make a recording of stored events").click();
+  const buttons = [page.getByRole("button", { name: "Choose a recording" }), page.getByRole("button", { name: `Delete the recording ${june.name}` }), page.getByRole("button", { name: "Make the recording" })];
+  await start.json(page).fill(change);
+  await page.getByText("Changed", { exact: true }).waitFor();
+  for (const button of [...buttons, start.button(page)]) assert.equal(await button.isDisabled(), true, await button.textContent());
+  await axe(page, "replay for a viewer");
+  // What is dropped onto the page is not sent, and the document is not checked.
+  await page.locator(".drop").evaluate((box) => {
+    const data = new DataTransfer();
+    data.items.add(new File(["{}"], "dropped.jsonl"));
+    for (const kind of ["dragover", "drop"]) box.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
+  });
+  assert.equal(await page.locator(".drop.over").count(), 0);
+  // The control plane refuses in any case, and the page says why.
+  await force(buttons[1]);
+  await page.getByText(/^Your role may not do this: .*analyst/).first().waitFor();
+  assert.deepEqual(sent, ["_login", "_delete"]);
+  await force(start.button(page));
+  await page.locator("[role=alert]", { hasText: /^Your role may not do this: .*analyst/ }).first().waitFor();
+  const call = await server.session("vera");
+  for (const path of ["_upload", "_record_events", "_start", "_delete", "_cancel"]) {
+    const answer = await call("POST", `/replay/${path}`, {});
+    assert.deepEqual([answer.status, (await answer.json()).error], [403, "role"], path);
+  }
+  assert.deepEqual((await api("GET", "/replay/_recordings")).recordings.map(({ id }) => id), [june.id]);
+  // Results are open to every role.
+  const { jobs } = await api("GET", "/replay/_jobs");
+  await page.goto(`/console/replay/${jobs[0].id}`);
+  await page.getByText("4 of 8 requests come out differently.").waitFor();
+  // A changed policy leads to no replay.
+  await page.goto("/console/policies/waf-configs/shop");
+  await page.getByLabel("Name", { exact: true }).fill("Changed");
+  await page.getByRole("button", { name: "Discard changes" }).waitFor();
+  assert.equal(await page.getByRole("link", { name: "Replay this change" }).count(), 0);
+  await page.done();
+});
+
+test("an analyst adds, replays and deletes the own; what others have added is for admins", async () => {
+  server.add("ann", "analyst");
+  const [june] = (await api("GET", "/replay/_recordings")).recordings;
+  const page = await open(browser, server);
+  await login(page, "/console/replay?collection=waf-configs", "ann");
+  const choosing = page.waitForEvent("filechooser");
+  await page.getByRole("button", { name: "Choose a recording" }).click();
+  await (await choosing).setFiles(file("own.jsonl"));
+  await page.getByText("own.jsonl is kept: 8 requests.").waitFor();
+  const remove = (name) => page.getByRole("button", { name: `Delete the recording ${name}` });
+  assert.deepEqual([await remove("own.jsonl").isDisabled(), await remove(june.name).isDisabled()], [false, true]);
+  await page.getByText("Recordings of other operators are deleted by admins.").waitFor();
+  await axe(page, "replay for an analyst");
+  await start.json(page).fill(change);
+  await start.button(page).click();
+  await page.waitForURL("**/console/replay/replay_*");
+  await page.getByText("4 of 8 requests come out differently.").waitFor({ timeout: 120_000 });
+  // A replay that runs is cancelled by who has started it, and by admins.
+  const { job } = await api("GET", `/replay/_job?id=${page.url().split("/").at(-1)}`);
+  const running = (by) => ({ node: "here", diff: null, job: { ...job, by, state: "running", ended_at: null, progress: { part: 1, parts: 2, requests: 3, bytes_read: 1, bytes: 2 } } });
+  for (const [by, isDisabled] of [["ann", false], ["alice", true]]) {
+    await page.unrouteAll();
+    await answer(page, "/replay/_job", running(by));
+    await page.reload();
+    assert.equal(await page.getByRole("button", { name: "Cancel the replay" }).isDisabled(), isDisabled, by);
+    assert.equal(await page.getByText("This needs the role admin; yours is analyst.").count(), isDisabled ? 1 : 0, by);
+  }
+  await page.unrouteAll();
+  // What others have added stays, also where the button is pressed all the same.
+  await page.goto("/console/replay");
+  await remove(june.name).waitFor();
+  await force(remove(june.name));
+  await page.getByText(/^Your role may not do this: .*another operator.*admin/).first().waitFor();
+  await remove("own.jsonl").click();
+  await page.getByText("The recording own.jsonl is deleted.").waitFor();
+  await remove("own.jsonl").waitFor({ state: "detached" });
+  assert.equal(await remove(june.name).count(), 1);
+  await page.done();
+  // Nothing of a replay is saved, and an analyst saves nothing.
+  assert.deepEqual((await api("GET", "/entities/waf-configs/shop")).rules, config("nothing").rules);
+  // An admin deletes what others have added.
+  const call = await server.session("ann");
+  const uploaded = await (await call("POST", "/replay/_upload?name=of-ann.jsonl", recording(), { "content-type": "application/octet-stream" })).json();
+  assert.equal(uploaded.recording?.by, "ann", JSON.stringify(uploaded));
+  const admin = await open(browser, server);
+  await login(admin, "/console/replay");
+  assert.equal(await admin.getByText("Recordings of other operators are deleted by admins.").count(), 0);
+  await admin.getByRole("button", { name: "Delete the recording of-ann.jsonl" }).click();
+  await admin.getByText("The recording of-ann.jsonl is deleted.").waitFor();
+  await admin.done();
+});
+
 test("dark and on a phone, without the program, and what a recording of events lacks", async () => {
   const page = await open(browser, server, { colorScheme: "dark" });
   await answer(page, "/replay/_recordings", {

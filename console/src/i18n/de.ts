@@ -632,6 +632,7 @@ export const de: Catalogue = {
   "replay.not_all": { one: "{count} unterscheidet sich; die ersten 500 jeder Art sind aufgeführt.", other: "{count} unterscheiden sich; die ersten 500 jeder Art sind aufgeführt." },
   "replay.of_events": "aus Ereignissen",
   "replay.on": "Control Plane",
+  "replay.others": "Aufzeichnungen anderer Operatoren löschen Admins.",
   "replay.progress": "Lauf {part} von {parts}: {requests} Anfragen",
   "replay.reading": "{name} wird gelesen und maskiert …",
   "replay.recording": "Aufzeichnung",

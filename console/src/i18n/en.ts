@@ -630,6 +630,7 @@ export const en = {
   "replay.not_all": { one: "{count} differs; the first 500 of each kind are listed.", other: "{count} differ; the first 500 of each kind are listed." },
   "replay.of_events": "of events",
   "replay.on": "Control plane",
+  "replay.others": "Recordings of other operators are deleted by admins.",
   "replay.progress": "Run {part} of {parts}: {requests} requests",
   "replay.reading": "Reading and masking {name} …",
   "replay.recording": "Recording",

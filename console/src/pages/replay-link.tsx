@@ -2,6 +2,7 @@
 import type { Entity } from "../api/entities";
 import { t } from "../i18n";
 import { href } from "../router";
+import { useMay } from "../ui/role";
 
 const KEY = "palisade.replay";
 
@@ -11,9 +12,10 @@ export interface Draft {
   document: Entity;
 }
 
-/** Keeps a draft and goes to the page of replays. */
+/** Keeps a draft and goes to the page of replays. Roles that start no replay have no link. */
 export function ReplayLink({ collection, document }: Draft) {
-  return (
+  const may = useMay("analyst");
+  return may && (
     <a class="button" href={href("/replay", { collection, id: document.id ?? "", draft: "1" })} onClick={() => keepDraft({ collection, document })}>
       {t("replay.this")}
     </a>

@@ -6,11 +6,13 @@ import { bytes, number, t } from "../i18n";
 import { useLoaded } from "../ui/async";
 import { Badge, Field, Panel } from "../ui/bits";
 import { problem } from "../ui/page";
+import { RoleNote, useMay, useMayEnd } from "../ui/role";
 import { Time } from "../ui/time";
 import { tell, tellProblem } from "../ui/toast";
 
 /** What is kept, and the ways to more. */
 export function Recordings({ kept, reload }: { kept: Kept; reload: () => void }) {
+  const [may, mayEnd] = [useMay("analyst"), useMayEnd()];
   const drop = async (recording: Recording) => {
     try {
       await deleteRecording(recording.id);
@@ -40,11 +42,13 @@ export function Recordings({ kept, reload }: { kept: Kept; reload: () => void })
                   </details>
                 )}
               </div>
-              <button type="button" aria-label={t("replay.delete", { name: recording.name })} onClick={() => void drop(recording)}>{t("action.delete")}</button>
+              <button type="button" aria-label={t("replay.delete", { name: recording.name })} disabled={!mayEnd(recording.by)} onClick={() => void drop(recording)}>{t("action.delete")}</button>
             </li>
           ))}
         </ul>
       )}
+      <RoleNote least="analyst" />
+      {may && !kept.recordings.every(({ by }) => mayEnd(by)) && <p class="help">{t("replay.others")}</p>}
       <p class="muted">{t("replay.room", { count: kept.recordings.length, most: kept.limits.recordings, bytes: bytes(kept.bytes), total: bytes(kept.limits.total_bytes) })}</p>
       {kept.stored_events && <OfEvents reload={reload} unavailable={kept.unavailable !== null} />}
     </Panel>
@@ -52,6 +56,7 @@ export function Recordings({ kept, reload }: { kept: Kept; reload: () => void })
 }
 
 function Upload({ kept, reload }: { kept: Kept; reload: () => void }) {
+  const may = useMay("analyst");
   const input = useRef<HTMLInputElement>(null);
   const running = useRef<AbortController | null>(null);
   const [over, setOver] = useState(false);
@@ -59,7 +64,7 @@ function Upload({ kept, reload }: { kept: Kept; reload: () => void }) {
   const [name, setName] = useState("");
   const [failed, fail] = useState("");
   const send = async (file: File | undefined) => {
-    if (!file || running.current) return;
+    if (!may || !file || running.current) return;
     fail("");
     setName(file.name);
     if (file.size > kept.limits.upload_bytes) return fail(t("replay.too_large", { size: bytes(file.size), most: bytes(kept.limits.upload_bytes) }));
@@ -81,7 +86,7 @@ function Upload({ kept, reload }: { kept: Kept; reload: () => void }) {
   return (
     <div
       class={`drop ${over ? "over" : ""}`}
-      onDragOver={(event) => { event.preventDefault(); setOver(true); }}
+      onDragOver={(event) => { event.preventDefault(); setOver(may); }}
       onDragLeave={() => setOver(false)}
       onDrop={(event) => { event.preventDefault(); setOver(false); void send(event.dataTransfer?.files[0]); }}
     >
@@ -89,7 +94,7 @@ function Upload({ kept, reload }: { kept: Kept; reload: () => void }) {
         <>
           <p>{t("replay.drop")}</p>
           <input ref={input} type="file" hidden aria-hidden="true" tabIndex={-1} data-upload onChange={(event) => void send(event.currentTarget.files?.[0])} />
-          <button type="button" class="primary" disabled={kept.unavailable !== null} onClick={() => input.current?.click()}>{t("replay.upload")}</button>
+          <button type="button" class="primary" disabled={!may || kept.unavailable !== null} onClick={() => input.current?.click()}>{t("replay.upload")}</button>
           <p class="muted">{t("replay.formats", { most: bytes(kept.limits.upload_bytes) })}</p>
         </>
       ) : (
@@ -105,6 +110,7 @@ function Upload({ kept, reload }: { kept: Kept; reload: () => void }) {
 }
 
 function OfEvents({ reload, unavailable }: { reload: () => void; unavailable: boolean }) {
+  const may = useMay("analyst");
   const routes = useLoaded((signal) => list("routes", signal), []);
   const [name, setName] = useState("");
   const [route, setRoute] = useState("");
@@ -145,7 +151,7 @@ function OfEvents({ reload, unavailable }: { reload: () => void; unavailable: bo
         </div>
         <Field label={t("replay.name")}>{(props) => <input {...props} value={name} maxLength={120} placeholder={t("replay.events.name")} onInput={(event) => setName(event.currentTarget.value)} />}</Field>
         {failed && <p class="notice bad" role="alert">{failed}</p>}
-        <div class="actions"><button type="submit" disabled={busy || unavailable}>{t("replay.events.make")}</button></div>
+        <div class="actions"><button type="submit" disabled={!may || busy || unavailable}>{t("replay.events.make")}</button></div>
       </form>
     </details>
   );

@@ -6,6 +6,7 @@ import { href } from "../router";
 import { useLoaded } from "../ui/async";
 import { Badge, Facts, Panel } from "../ui/bits";
 import { Page, Show } from "../ui/page";
+import { RoleNote, useMay, useMayEnd } from "../ui/role";
 import { Time } from "../ui/time";
 import { tellProblem } from "../ui/toast";
 import { progressOf, toneOfState } from "./replay";
@@ -32,6 +33,7 @@ export function Result({ id }: { id: string }) {
 }
 
 function Head({ of, node, reload }: { of: Job; node: string; reload: () => void }) {
+  const [analyst, mayEnd] = [useMay("analyst"), useMayEnd()];
   const running = of.state === "waiting" || of.state === "running";
   const { part, parts, bytes, bytes_read } = of.progress;
   const share = parts > 0 && bytes > 0 ? (part - 1 + Math.min(1, bytes_read / bytes)) / parts : 0;
@@ -49,7 +51,8 @@ function Head({ of, node, reload }: { of: Job; node: string; reload: () => void 
         <div class="stack">
           <p role="status">{progressOf(of)}</p>
           <progress max={1} {...(of.state === "running" && share > 0 ? { value: share } : {})} aria-label={t("replay.running")} />
-          <div class="actions"><button type="button" onClick={() => void cancel()}>{t("replay.cancel")}</button></div>
+          <div class="actions"><button type="button" disabled={!mayEnd(of.by)} onClick={() => void cancel()}>{t("replay.cancel")}</button></div>
+          {!mayEnd(of.by) && <RoleNote least={analyst ? "admin" : "analyst"} />}
         </div>
       )}
       {of.error && <p class="notice bad pre" role="alert">{of.error}</p>}

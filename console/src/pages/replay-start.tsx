@@ -11,6 +11,7 @@ import { href, navigate, useRoute } from "../router";
 import { useDebounced, useLoaded } from "../ui/async";
 import { Badge, Choice, Panel } from "../ui/bits";
 import { Show, problem } from "../ui/page";
+import { RoleNote, useMay } from "../ui/role";
 import { tell } from "../ui/toast";
 import { draftOf } from "./replay-link";
 
@@ -79,11 +80,12 @@ function Editor({ collection, schema, stored, start, routes, groups, kept }: Edi
   const [group, setGroup] = useState("");
   const [busy, setBusy] = useState(false);
   const [failed, fail] = useState("");
+  const may = useMay("analyst");
   const settled = useDebounced(value, 350);
   const chosen = kept.recordings.find((known) => known.id === recording) ?? kept.recordings[0];
   const changed = !stored || JSON.stringify(value) !== JSON.stringify(stored);
   useEffect(() => {
-    if (!changed || wrong) return;
+    if (!may || !changed || wrong) return;
     const abort = new AbortController();
     const told = (errors: FieldError[]) => abort.signal.aborted || setErrors(errors);
     tryOut(collection, settled, !stored, abort.signal).then(told, (error: unknown) => told(fieldErrors(error)));
@@ -149,9 +151,10 @@ function Editor({ collection, schema, stored, start, routes, groups, kept }: Edi
       </div>
       {failed && <p class="notice bad pre" role="alert">{failed}</p>}
       <div class="actions">
-        <button type="submit" class="primary" disabled={busy || !chosen || !changed || !!wrong || kept.unavailable !== null}>{busy ? t("replay.starting") : t("replay.start")}</button>
-        {!changed && <span class="muted">{t("replay.change.first")}</span>}
+        <button type="submit" class="primary" disabled={!may || busy || !chosen || !changed || !!wrong || kept.unavailable !== null}>{busy ? t("replay.starting") : t("replay.start")}</button>
+        {may && !changed && <span class="muted">{t("replay.change.first")}</span>}
       </div>
+      <RoleNote least="analyst" />
     </form>
   );
 }

@@ -12,6 +12,13 @@ export function useMay(least: Role): boolean {
   return ROLES.indexOf(role as Role) >= ROLES.indexOf(least);
 }
 
+/** Whether the operator may end what an operator has added: analysts their own, admins that of all. */
+export function useMayEnd(): (by: string) => boolean {
+  const session = useSession();
+  const [analyst, admin] = [useMay("analyst"), useMay("admin")];
+  return (by) => admin || (analyst && session?.operator.name === by);
+}
+
 /** Why buttons are disabled; nothing where the role is enough. */
 export function RoleNote({ least }: { least: Role }) {
   const role = useSession()?.operator.role ?? "admin";

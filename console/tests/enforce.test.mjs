@@ -141,7 +141,7 @@ test("from dry run to enforcing: what would have been held back, the difference,
   await dialog.locator(".diff .added", { hasText: "reviewed" }).waitFor();
   await dialog.getByLabel("Hold back requests like these (5)").check();
   await dialog.getByLabel("Reason").press("Enter");
-  await page.getByText(/enforces\.$/).waitFor();
+  await page.locator(".toast", { hasText: "enforces." }).waitFor();
   const written = await api("GET", "/entities/threat-policies/trial");
   assert.deepEqual([written.dry_run, written.metadata.enforced_because], [false, `reviewed ${SCRIPT}`]);
   await page.getByRole("button", { name: "Enforce …" }).waitFor({ state: "detached" });
@@ -183,9 +183,7 @@ test("a plugin with a dry run of its own goes to enforcing from the chain of its
   await dialog.getByLabel("Reason").fill("quiet for a week");
   await dialog.getByLabel("Ban callers like these (2)").check();
   await dialog.getByRole("button", { name: "Enforce now" }).click();
-  // The dialog has a sentence with the same end.
-  await dialog.waitFor({ state: "detached" });
-  await page.getByText(/enforces\.$/).waitFor();
+  await page.locator(".toast", { hasText: "enforces." }).waitFor();
   const { plugins, metadata } = await api("GET", "/entities/routes/shop");
   assert.deepEqual([plugins.length, plugins[0].config.fail2ban_dry_run, plugins[0].config.waf_config, metadata.enforced_because], [1, false, "main", "quiet for a week"]);
   await page.getByRole("button", { name: "Enforce … fail2ban" }).waitFor({ state: "detached" });
@@ -204,6 +202,98 @@ test("a plugin with a dry run of its own goes to enforcing from the chain of its
   await page.getByRole("button", { name: "Enforce … fail2ban" }).waitFor();
   await page.getByLabel("Description", { exact: true }).fill("changed");
   await page.getByRole("button", { name: "Enforce … fail2ban" }).waitFor({ state: "detached" });
+  await page.done();
+});
+
+test("fail2ban of a preset of the global chain: the gates of every route count, and the global configuration is written", async () => {
+  const { incoming_request_validators: none } = await api("GET", "/entities/global-config/global-config");
+  assert.deepEqual(none, []);
+  const validators = [{ plugin: "IncomingRequestValidatorSvcHoneypot", config: { policy: "traps" } }, { plugin: "SecuritySuiteGlobalPreset", config: { threat_policy: "web", response: false, reputation: false, bots: false, fail2ban: true } }];
+  await api("PATCH", "/entities/global-config/global-config", { incoming_request_validators: validators });
+  const page = await open(browser, server);
+  await answer(page, "/events/_status", store);
+  await answer(page, "/events/_search", (url) => {
+    const wanted = ["plugin", "route", "outcome", "dry_run"].map((name) => url.searchParams.get(`filter.${name}`));
+    assert.deepEqual(wanted, ["fail2ban", null, "observed", "true"]);
+    const stored = event(0);
+    Object.assign(stored.event.event, { category: "fail2ban", outcome: "observed", action: "ban", module: "fail2ban" });
+    Object.assign(stored.event.decision, { action: "ban", dry_run: true, enforced: false });
+    return { body: { events: [stored], next: null, complete: true, searched_from: null, examined: 1 } };
+  });
+  await login(page, "/console/policies/global-config/global-config");
+  assert.deepEqual(await page.locator(".flow-step > strong").first().textContent(), "honeypot");
+  await page.getByRole("button", { name: "Enforce … fail2ban" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("callers 1, bans 1").waitFor();
+  // The gates of the global chain and of the routes follow policies in dry run.
+  await dialog.getByText(/On a route no threat gate enforces/).waitFor();
+  await dialog.locator(".diff .added", { hasText: '"fail2ban_dry_run": false' }).waitFor();
+  await dialog.getByLabel("Reason").fill("quiet for a week");
+  await dialog.getByLabel("Ban callers like these (1)").check();
+  await dialog.getByRole("button", { name: "Enforce now" }).click();
+  await page.locator(".toast", { hasText: "enforces." }).waitFor();
+  const written = await api("GET", "/entities/global-config/global-config");
+  assert.deepEqual(written.incoming_request_validators.map(({ config }) => config), [validators[0].config, { ...validators[1].config, fail2ban_dry_run: false }]);
+  assert.equal(written.metadata.enforced_because, "quiet for a week");
+  await page.getByRole("button", { name: "Enforce … fail2ban" }).waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Undo" }).click();
+  await page.getByRole("button", { name: "Enforce … fail2ban" }).waitFor();
+  // A gate before every route that enforces is enough.
+  await api("PATCH", "/entities/threat-policies/web", { dry_run: false });
+  await page.reload();
+  await page.getByRole("button", { name: "Enforce … fail2ban" }).click();
+  await dialog.getByText("callers 1, bans 1").waitFor();
+  assert.equal(await dialog.getByText(/On a route no threat gate enforces/).count(), 0);
+  // Without one, those of the routes: that of the shop does not enforce.
+  await api("PATCH", "/entities/global-config/global-config", { incoming_request_validators: [{ plugin: "SvcFail2Ban", config: {} }] });
+  await page.reload();
+  await page.getByRole("button", { name: "Enforce … fail2ban" }).click();
+  await dialog.getByText(/On a route no threat gate enforces/).waitFor();
+  await dialog.locator(".diff .added", { hasText: '"dry_run": false' }).waitFor();
+  await page.keyboard.press("Escape");
+  // What is typed is drawn before it is saved.
+  const json = page.getByRole("textbox", { name: "JSON" });
+  await json.fill(JSON.stringify({ ...JSON.parse(await json.inputValue()), incoming_request_validators: [] }));
+  await page.getByText("There is no global plugin").waitFor();
+  await api("PATCH", "/entities/threat-policies/web", { dry_run: true });
+  await api("PATCH", "/entities/global-config/global-config", { incoming_request_validators: [] });
+  await page.done();
+});
+
+test("a honeypot that only watches: what it has seen in the chains that follow it, and no other honeypot", async () => {
+  await api("POST", "/entities/honeypot-policies", { id: "baits", name: "Baits", action: "monitor" });
+  await api("POST", "/entities/routes", { id: "baited", name: "Baited", hosts: ["baited.example"], plugins: [{ plugin: "SecuritySuitePreset", config: { threat_policy: "trial", waf: false, honeypot_policy: "baits" } }] });
+  const page = await open(browser, server);
+  await answer(page, "/events/_status", store);
+  await answer(page, "/events/_search", (url) => {
+    const wanted = ["plugin", "outcome", "dry_run", "route"].map((name) => url.searchParams.get(`filter.${name}`));
+    assert.deepEqual(wanted, ["honeypot", "observed", null, null]);
+    const seen = (index, name, route, tag = "honeypot:path") => {
+      const stored = event(index);
+      Object.assign(stored.event, { route: route && { id: route, name: route, node: "gateway-1" }, message: `honeypot \`${name}\`: the decoy path \`/.env\` was asked for`, decision: { action: "log", dry_run: false, enforced: false } });
+      Object.assign(stored.event.event, { category: "honeypot", outcome: "observed", action: "log", module: "honeypot" });
+      stored.event.threat.signals = [{ source: "honeypot.path", kind: "honeypot", tag, detail: `the decoy path \`/.env\` was asked for` }, { source: "traffic", tag: "traffic:burst", detail: "many requests" }];
+      return stored;
+    };
+    // Of this honeypot, of another one in the same chain, and of a chain that no longer follows this one.
+    return { body: { events: [seen(0, "Baits", "baited"), seen(1, "Traps", "baited"), seen(2, "Baits", "bare"), seen(3, "Baits", null)], next: null, complete: true, searched_from: null, examined: 4 } };
+  });
+  await login(page, "/console/policies/routes/baited");
+  const step = page.locator(".flow-step", { hasText: "Baits" });
+  assert.equal(await step.locator(".badge").textContent(), "dry run");
+  await step.getByRole("link", { name: "Enforce … honeypot" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("Would have been held back in the last day: requests 1, callers 1.").waitFor();
+  assert.deepEqual(await dialog.getByRole("table", { name: "By rule or signal" }).locator("th").allTextContents(), ["the decoy path `/.env` was asked for "]);
+  assert.match(await dialog.getByRole("link", { name: "Show the events" }).getAttribute("href"), /plugin=honeypot&outcome=observed&route=baited/);
+  await dialog.getByLabel("Reason").fill("scanners alone");
+  await dialog.getByRole("checkbox").check();
+  await dialog.getByRole("button", { name: "Enforce now" }).click();
+  await page.locator(".toast", { hasText: "enforces." }).waitFor();
+  assert.equal((await api("GET", "/entities/honeypot-policies/baits")).action, "deny");
+  await page.getByRole("button", { name: "Undo" }).click();
+  await page.getByText("This honeypot only watches").waitFor();
+  assert.equal((await api("GET", "/entities/honeypot-policies/baits")).action, "monitor");
   await page.done();
 });
 

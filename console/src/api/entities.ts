@@ -58,12 +58,12 @@ export async function list(collection: string, signal?: AbortSignal): Promise<En
   return get<Entity[]>(path(collection), signal);
 }
 
-/** The field that says that a collection's entity only observes. */
-const OBSERVES: Record<string, string> = { "threat-policies": "dry_run", "waf-configs": "block" };
+/** The fields that say that a collection's entity only observes. */
+const OBSERVES: Record<string, string[]> = { "threat-policies": ["dry_run"], "waf-configs": ["block"], "honeypot-policies": ["kind", "action"] };
 
 /** All entities of a collection with the fields that its list shows: whole documents, such as rulesets, may be long. */
 export async function heads(collection: string, signal?: AbortSignal): Promise<Entity[]> {
-  const fields = ["id", "name", "description", "tags", "metadata.updated_at", ...(collection === "global-config" ? [] : ["enabled"]), ...(collection in OBSERVES ? [OBSERVES[collection]] : [])];
+  const fields = ["id", "name", "description", "tags", "metadata.updated_at", ...(collection === "global-config" ? [] : ["enabled"]), ...(OBSERVES[collection] ?? [])];
   return get<Entity[]>(`${path(collection)}${query({ fields: fields.join(",") })}`, signal);
 }
 

@@ -47,6 +47,9 @@ const OF_THREAT_POLICIES = new Set(["threat-gate", "threat-response"]);
 /** Whether a plugin would have refused the request, changed or replaced the response, or banned the caller, if it were not for its own dry run. */
 const isReported = ({ event }: Stored) => event.event?.outcome === "observed" && event.decision?.dry_run === true;
 
+/** Whether a honeypot has watched a request that it would refuse otherwise. */
+const isWatched = ({ event }: Stored) => event.event?.outcome === "observed" && event.event.module === "honeypot";
+
 /** The tags of a plugin with a dry run of its own: its events have the signals of the plugins before it as well. */
 const OWN_TAGS: Record<string, RegExp> = {
   fail2ban: /^fail2ban/, "api-contract": /^api:(?!query_)/, "query-guard": /^api:query_/, "upload-guard": /^upload:/, "error-leakage": /^leakage:/, "sensitive-data": /^dlp:/,
@@ -60,7 +63,7 @@ interface Cause {
   note: string;
 }
 
-/** Rules of the WAF, and signals of other plugins, that led to the decision; of a plugin, its own. */
+/** Rules of the WAF, and signals of other plugins, that led to the decision; of a plugin, its own; of a honeypot, the decoys and canaries. */
 function causes({ event }: Stored, plugin: string | undefined): Cause[] {
   const { would_block: refusal } = event;
   if (refusal) {
@@ -72,6 +75,7 @@ function causes({ event }: Stored, plugin: string | undefined): Cause[] {
   return (event.threat?.signals ?? []).flatMap(({ tag, source, detail }): Cause[] => {
     const name = tag ?? source ?? "";
     if (own && !own.test(name)) return [];
+    if (plugin === "honeypot") return name.startsWith("honeypot:") ? [{ name: typeof detail === "string" ? detail : name, note: "" }] : [];
     // The WAF's signal names the first rule that matched, and how many more did.
     const rule = /^rule (\d+): (.*?)(?: and \d+ more)?$/s.exec(typeof detail === "string" ? detail : "");
     return [{ name, note: "" }, ...(rule && source === "waf.seclang" ? [{ name: rule[1] ?? "", note: rule[2] ?? "" }] : [])];
@@ -79,10 +83,11 @@ function causes({ event }: Stored, plugin: string | undefined): Cause[] {
 }
 
 /**
- * Reads the events of the last day that `filters` select; `routes` are those whose chain follows the threat policy, null for requests
- * without a route. At most 6,000 events are read. With a filter for a plugin, what it has reported counts.
+ * Reads the events of the last day that `filters` select; `routes` are those whose chain follows the policy, null for requests without a
+ * route. At most 6,000 events are read. With a filter for a plugin, what it has reported counts, unless it names one of `others`: the
+ * names of other honeypot policies.
  */
-export async function trial(filters: Filters, routes: (string | null)[] | null, signal?: AbortSignal): Promise<Trial> {
+export async function trial(filters: Filters, routes: (string | null)[] | null, others: string[], signal?: AbortSignal): Promise<Trial> {
   const from = new Date(Date.now() - 86_400_000).toISOString();
   const found: Stored[] = [];
   let cursor: string | null = null;
@@ -94,8 +99,10 @@ export async function trial(filters: Filters, routes: (string | null)[] | null, 
     searched = answer.searched_from;
     if (!cursor) break;
   }
-  const counts = filters.plugin ? isReported : isHeldBack;
-  const own = found.filter((stored) => counts(stored) && (routes === null || (routes.includes(stored.event.route?.id ?? null) && OF_THREAT_POLICIES.has(stored.event.event?.module ?? ""))));
+  const counts = filters.plugin === "honeypot" ? isWatched : filters.plugin ? isReported : isHeldBack;
+  const isIn = ({ event }: Stored) => routes === null || (routes.includes(event.route?.id ?? null) && (!!filters.plugin || OF_THREAT_POLICIES.has(event.event?.module ?? "")));
+  const isOfOther = ({ event }: Stored) => others.some((name) => event.message?.startsWith(`honeypot \`${name}\`: `));
+  const own = found.filter((stored) => counts(stored) && isIn(stored) && !isOfOther(stored));
   return { ...tally(own, filters.plugin), partial: cursor !== null, from: cursor ? searched ?? found.at(-1)?.at ?? null : null };
 }
 

@@ -35,7 +35,7 @@ export interface ChainStep {
   state: ChainState;
   effect: Effect;
   policy: { collection: string; id: string; name: string } | null;
-  /** The field that ends a dry run of the plugin itself: in the configuration of the route's plugin at `slot`. */
+  /** The field that ends a dry run of the plugin itself: in the configuration of the plugin at `slot` of the route or of the global chain. */
   enforcedBy: { slot: number; field: string; value: unknown } | null;
 }
 
@@ -132,7 +132,7 @@ function describe({ plugin, name, enabled, index, config, fromPreset, slot }: Pl
   const disabled = found?.enabled === false;
   // A disabled threat policy gives way to the built-in one; without another policy its plugin does nothing.
   const now = !enabled ? "off" : missing ? "missing" : disabled ? (policy?.collection === "threat-policies" ? "builtin" : "off") : state;
-  return { plugin, title: plugin?.title ?? name, phase: phaseOf(plugin), index, global, fromPreset, state: now, effect, policy, enforcedBy: plugin && !global && now === "dry_run" && !(policy && isRead(policy.collection)) ? switchOf(plugin, fromPreset, slot) : null };
+  return { plugin, title: plugin?.title ?? name, phase: phaseOf(plugin), index, global, fromPreset, state: now, effect, policy, enforcedBy: plugin && now === "dry_run" && !(policy && isRead(policy.collection)) ? switchOf(plugin, fromPreset, slot) : null };
 }
 
 /** Whether DNS blocklists are asked. */
@@ -175,10 +175,11 @@ function switchOf(plugin: PluginInfo, fromPreset: boolean, slot: number): ChainS
   return field ? { slot, field, value } : null;
 }
 
-/** A route in which the plugin of a step enforces. */
-export function enforcedRoute(route: Entity, { slot, field, value }: NonNullable<ChainStep["enforcedBy"]>): Entity {
-  const plugins = (route["plugins"] as Slot[]).map((other, at) => (at === slot ? { ...other, config: { ...other.config, [field]: value } } : other));
-  return { ...route, plugins };
+/** The document, a route or the global configuration, in which the plugin of a step enforces. */
+export function enforcedIn(document: Entity, global: boolean, { slot, field, value }: NonNullable<ChainStep["enforcedBy"]>): Entity {
+  const list = global ? "incoming_request_validators" : "plugins";
+  const slots = (document[list] as Slot[]).map((other, at) => (at === slot ? { ...other, config: { ...other.config, [field]: value } } : other));
+  return { ...document, [list]: slots };
 }
 
 const REFUSING = new Set(["deny", "maze", "ban"]);
@@ -189,7 +190,7 @@ function behaviour(name: string, config: Record<string, unknown>, policy: Entity
   const unless = (dry: boolean, effect: Effect) => ({ state: dry ? ("dry_run" as const) : ("active" as const), effect });
   switch (name) {
     case "honeypot":
-      return active(policy?.["action"] === "monitor" ? "scores" : "both");
+      return unless(policy?.["action"] === "monitor", "both");
     case "threat-gate":
       return policy ? unless(policy["dry_run"] !== false, "refuses") : { state: "builtin", effect: "refuses" };
     case "threat-response":

@@ -1,5 +1,5 @@
 /** What the chain of a route refers to, read from the entities. */
-import { read, type Entity } from "../api/entities";
+import { read, type Entity, type Tagged } from "../api/entities";
 import { get, query } from "../api/http";
 import { CHAIN_COLLECTIONS, REPUTATION_COLLECTIONS, type Policies } from "./chain";
 
@@ -11,11 +11,11 @@ const FIELDS: Record<(typeof READ)[number], string> = {
   "threat-feeds": "id,enabled", "svc-bouncers": "id,enabled", "asn-databases": "id,enabled,categories",
 };
 
-/** The global configuration, and the policies that chains follow. */
-export async function loadPolicies(signal?: AbortSignal): Promise<{ global: Entity | null; policies: Policies }> {
-  const [global, ...lists] = await Promise.all([
-    read("global-config", "global-config", signal).then((tagged) => tagged.entity, () => null),
+/** The global configuration, also with the tag of its version, and the policies that chains follow. */
+export async function loadPolicies(signal?: AbortSignal): Promise<{ global: Entity | null; stored: Tagged | null; policies: Policies }> {
+  const [stored, ...lists] = await Promise.all([
+    read("global-config", "global-config", signal).catch(() => null),
     ...READ.map((collection) => get<Entity[]>(`/entities/${collection}${query({ fields: FIELDS[collection] })}`, signal)),
   ]);
-  return { global, policies: Object.fromEntries(READ.map((collection, index) => [collection, lists[index] ?? []])) };
+  return { global: stored?.entity ?? null, stored, policies: Object.fromEntries(READ.map((collection, index) => [collection, lists[index] ?? []])) };
 }

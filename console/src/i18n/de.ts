@@ -125,6 +125,7 @@ export const de: Catalogue = {
   "category.threat": "Bedrohung",
   "chain.backend": "Backend",
   "chain.none": "Diese Route hat kein Plugin: ihre Anfragen prüfen nur globale Plugins.",
+  "chain.none.global": "Es gibt kein globales Plugin: Anfragen prüfen nur die Plugins ihrer Route.",
   "chain.request": "Anfrage",
   "chain.title": "Kette in der Reihenfolge der Ausführung",
   // The chain of a route, and the step from dry run to enforcing.
@@ -162,6 +163,7 @@ export const de: Catalogue = {
   "enforce.events": "Ereignisse zeigen",
   "enforce.examples": "Beispiele",
   "enforce.gate": "Das Threat Gate dieser Kette setzt nicht durch: Sperren werden verhängt, und Anfragen gesperrter Aufrufer passieren hier, bis seine Richtlinie durchsetzt.",
+  "enforce.gate.global": "Auf einer Route setzt kein Threat Gate durch: Sperren werden verhängt, und Anfragen gesperrter Aufrufer passieren dort, bis die Richtlinie eines Gates durchsetzt.",
   "enforce.no_store": "Es werden keine Ereignisse gespeichert; über den letzten Tag lässt sich nichts sagen.",
   "enforce.none": "Am letzten Tag wäre nichts aufgehalten worden.",
   "enforce.none.so_far": "So weit Ereignisse gelesen wurden, wäre nichts aufgehalten worden.",
@@ -268,6 +270,7 @@ export const de: Catalogue = {
   "entity.review.title": "Was sich ändert",
   "entity.save": "Speichern",
   "entity.valid": "Gültig und übersetzbar",
+  "entity.watching.help": "Dieser Honeypot beobachtet nur: Anfragen an seine Köder werden gemeldet, zählen zum Score und gehen durch.",
   "error.role": "Ihre Rolle darf das nicht: {why}",
   "error.session": "Die Sitzung ist zu Ende. Bitte neu anmelden.",
   "error.status": "Die Control Plane hat mit {status} geantwortet.",

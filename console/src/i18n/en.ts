@@ -123,6 +123,7 @@ export const en = {
   "category.threat": "threat",
   "chain.backend": "Backend",
   "chain.none": "This route has no plugin: its requests are inspected by global plugins alone.",
+  "chain.none.global": "There is no global plugin: requests are inspected by the plugins of their route alone.",
   "chain.request": "Request",
   "chain.title": "Chain in the order of execution",
   // The chain of a route, and the step from dry run to enforcing.
@@ -160,6 +161,7 @@ export const en = {
   "enforce.events": "Show the events",
   "enforce.examples": "Examples",
   "enforce.gate": "The threat gate of this chain does not enforce: bans are made, and requests of banned callers pass here until its policy enforces.",
+  "enforce.gate.global": "On a route no threat gate enforces: bans are made, and requests of banned callers pass there until the policy of a gate enforces.",
   "enforce.no_store": "No events are stored, so nothing can be said about the last day.",
   "enforce.none": "Nothing would have been held back in the last day.",
   "enforce.none.so_far": "Nothing would have been held back, as far as events were read.",
@@ -266,6 +268,7 @@ export const en = {
   "entity.review.title": "What will change",
   "entity.save": "Save",
   "entity.valid": "Valid and compiles",
+  "entity.watching.help": "This honeypot only watches: requests for its bait are reported and add to the score, and pass.",
   "error.role": "Your role may not do this: {why}",
   "error.session": "The session has ended. Log in again.",
   "error.status": "The control plane answered {status}.",

@@ -4,7 +4,7 @@ import { list, revert, save, type Entity, type Tagged } from "../api/entities";
 import { eventStatus, type Filters, type Stored } from "../api/events";
 import { ApiError } from "../api/http";
 import { trial, type Tally, type Trial } from "../api/trial";
-import { chainOf, enforcedRoute, routesOf, type ChainStep } from "../chain/chain";
+import { chainOf, enforcedIn, routesOf, type ChainStep } from "../chain/chain";
 import { loadPolicies } from "../chain/load";
 import { Diff } from "../forms/diff-view";
 import { local, number, t, word } from "../i18n";
@@ -17,9 +17,19 @@ import { Show, problem } from "../ui/page";
 import { RoleNote, useMay } from "../ui/role";
 import { tell } from "../ui/toast";
 
-/** Whether a document is one that can be taken from dry run to enforcing here, and still is in dry run. */
+/** How a policy of a collection enforces, and whether one still does not. */
+const POLICIES: Record<string, { enforcing: Record<string, unknown>; isInDryRun: (value: Entity) => boolean }> = {
+  "threat-policies": { enforcing: { dry_run: false }, isInDryRun: (value) => value["dry_run"] !== false },
+  "waf-configs": { enforcing: { block: true }, isInDryRun: (value) => value["block"] === false },
+  "honeypot-policies": { enforcing: { action: "deny" }, isInDryRun: (value) => value["action"] === "monitor" },
+};
+
+/** Whether policies of a collection are taken from dry run to enforcing on their own page. */
+export const isEnforcedOnItsPage = (collection: string) => collection in POLICIES;
+
+/** Whether a document is one that can be taken from dry run to enforcing on its page, and still is in dry run. */
 export function isInDryRun(collection: string, value: Entity): boolean {
-  return (collection === "threat-policies" && value["dry_run"] !== false) || (collection === "waf-configs" && value["block"] === false);
+  return POLICIES[collection]?.isInDryRun(value) ?? false;
 }
 
 /** The key of `metadata` that keeps the reason: it is part of the document, so the history has it. */
@@ -50,18 +60,28 @@ export interface Subject {
 
 const SAMPLED = new Set(["api-contract", "query-guard"]);
 
-/** A policy in dry run, or a configuration that only detects. */
+/** A policy in dry run, a configuration that only detects, or a honeypot that only watches. */
 export function policySubject(collection: string, tagged: Tagged): Subject {
   const { entity } = tagged;
-  const waf = collection === "waf-configs";
-  return { title: entity.name || entity.id, collection, tagged, after: waf ? { ...entity, block: true } : { ...entity, dry_run: false }, filters: waf ? { config: entity.id, dry_run: "true" } : { type: "security", outcome: "observed", dry_run: "true" }, routes: null, isPolicy: true, sampled: false };
+  const filters: Record<string, Filters> = {
+    "threat-policies": { type: "security", outcome: "observed", dry_run: "true" },
+    "waf-configs": { config: entity.id, dry_run: "true" },
+    "honeypot-policies": { plugin: "honeypot", outcome: "observed" },
+  };
+  return { title: entity.name || entity.id, collection, tagged, after: { ...entity, ...POLICIES[collection]?.enforcing }, filters: filters[collection] ?? {}, routes: null, isPolicy: true, sampled: false };
 }
 
-/** A plugin of a route that has a dry run of its own. */
+/** A plugin of a route or of the global chain that has a dry run of its own. */
 export function pluginSubject(tagged: Tagged, step: ChainStep): Subject | null {
   const { entity } = tagged;
   if (!step.enforcedBy || !step.plugin) return null;
-  return { title: `${step.title}, ${entity.name || entity.id}`, collection: "routes", tagged, after: enforcedRoute(entity, step.enforcedBy), filters: { plugin: step.plugin.name, route: entity.id, outcome: "observed", dry_run: "true" }, routes: [entity.id], isPolicy: false, sampled: SAMPLED.has(step.plugin.name) };
+  const { name } = step.plugin;
+  const of = step.global ? word("collection", "global-config") : entity.name || entity.id;
+  return {
+    title: `${step.title}, ${of}`, collection: step.global ? "global-config" : "routes", tagged, after: enforcedIn(entity, step.global, step.enforcedBy),
+    filters: { plugin: name, ...(step.global ? {} : { route: entity.id }), outcome: "observed", dry_run: "true" },
+    routes: step.global ? null : [entity.id], isPolicy: false, sampled: SAMPLED.has(name),
+  };
 }
 
 interface Evidence {
@@ -74,20 +94,23 @@ interface Evidence {
 
 async function evidence({ collection, tagged, filters, routes, isPolicy }: Subject, signal: AbortSignal): Promise<Evidence> {
   const status = eventStatus(signal).catch(() => null);
-  let using = routes;
-  let gateIsOpen = false;
-  if (filters.plugin === "fail2ban") {
-    const { global, policies } = await loadPolicies(signal);
-    const gates = chainOf(tagged.entity, global, policies).filter(({ plugin }) => plugin?.name === "threat-gate");
-    gateIsOpen = gates.length > 0 && !gates.some(({ state }) => state === "active");
-  }
-  if (isPolicy) {
-    const [{ global, policies }, all] = await Promise.all([loadPolicies(signal), list("routes", signal)]);
-    using = routesOf(collection, tagged.entity.id, all.filter((route) => route.enabled !== false), global, policies);
-  }
-  // Events of a WAF name its configuration; those of a threat policy do not name it, so the routes say whose they are.
-  const found = await trial(filters, collection === "threat-policies" ? using : null, signal);
-  return { trial: found, routes: using ?? [], stored: (await status)?.enabled ?? false, gateIsOpen };
+  const id = tagged.entity.id;
+  if (routes !== null && filters.plugin !== "fail2ban") return { trial: await trial(filters, null, [], signal), routes, stored: (await status)?.enabled ?? false, gateIsOpen: false };
+  const [{ global, policies }, all] = await Promise.all([loadPolicies(signal), list("routes", signal)]);
+  const enabled = all.filter((route) => route.enabled !== false);
+  // The global chain runs before every route, and where there is none.
+  const using = routes ?? (isPolicy ? routesOf(collection, id, enabled, global, policies) : [null, ...enabled.map((route) => route.id)]);
+  // Bans of the global chain are enforced by the gate of each route, or by one of its own; what has no route reaches no backend.
+  const chains = collection === "routes" ? [tagged.entity] : enabled;
+  const gateIsOpen = filters.plugin === "fail2ban" && chains.some((route) => {
+    const gates = chainOf(route, global, policies).filter(({ plugin }) => plugin?.name === "threat-gate");
+    return gates.length > 0 && !gates.some(({ state }) => state === "active");
+  });
+  // Events of a WAF name its configuration. Those of a threat policy do not name it, so the routes say whose they are; those of honeypots have
+  // the name of the policy alone.
+  const others = collection === "honeypot-policies" ? (policies[collection] ?? []).filter((other) => other.id !== id && (other.name || other.id) !== (tagged.entity.name || id)) : [];
+  const found = await trial(filters, collection === "threat-policies" || collection === "honeypot-policies" ? using : null, others.map((other) => other.name || other.id), signal);
+  return { trial: found, routes: using, stored: (await status)?.enabled ?? false, gateIsOpen };
 }
 
 /** The dialog. */
@@ -144,9 +167,9 @@ export function Enforce({ subject, onClose, reload }: { subject: Subject; onClos
 function Verdict({ of: { trial, routes, stored, gateIsOpen }, subject }: { of: Evidence; subject: Subject }) {
   const from = new Date(Date.now() - 86_400_000).toISOString();
   const [plugin, ...others] = trial.plugins;
-  // Events do not name a threat policy: the plugin, where there is one, and the route come nearest to what was counted.
+  // Events do not name a threat policy or a honeypot's: the plugin, where there is one, and the route come nearest to what was counted.
   const [only, ...more] = trial.byRoute;
-  const near = subject.collection === "threat-policies" ? { ...(plugin && others.length === 0 ? { plugin } : {}), ...(only && only.name !== "-" && more.length === 0 ? { route: only.name } : {}) } : {};
+  const near = subject.routes === null && subject.isPolicy && subject.collection !== "waf-configs" ? { ...(plugin && others.length === 0 ? { plugin } : {}), ...(only && only.name !== "-" && more.length === 0 ? { route: only.name } : {}) } : {};
   const filters: Record<string, string> = { ...subject.filters, ...near, from };
   // Rules are named by the events of the WAF alone.
   const ofRule = (rule: string) => (subject.collection === "threat-policies" ? { type: "trail", dry_run: "true", ...("route" in near ? { route: near.route } : {}), from, rule } : { ...filters, rule });
@@ -159,7 +182,7 @@ function Verdict({ of: { trial, routes, stored, gateIsOpen }, subject }: { of: E
       ) : (
         <p class="notice warn" role="status"><strong>{t(bans ? "enforce.bans" : trial.partial || subject.sampled ? "enforce.some.least" : "enforce.some", { requests: trial.requests, callers: trial.callers })}</strong> <a href={href("/events", filters)}>{t("enforce.events")}</a></p>
       )}
-      {gateIsOpen && <p class="notice warn">{t("enforce.gate")}</p>}
+      {gateIsOpen && <p class="notice warn">{t(subject.collection === "global-config" ? "enforce.gate.global" : "enforce.gate")}</p>}
       {subject.sampled && <p class="muted">{t("enforce.sampled")} <a href={href("/api")}>{t("nav.api")}</a></p>}
       {trial.from && <p class="muted">{t("enforce.partial", { from: local(Date.parse(trial.from)) })}</p>}
       <p class="muted">{routes.length > 0 ? <>{t("enforce.routes")} {routes.map((route) => <span key={route ?? ""}><Badge>{route ?? t("overview.no_route")}</Badge> </span>)}</> : ""}</p>

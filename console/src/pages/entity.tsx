@@ -92,7 +92,8 @@ function Editor({ collection, schema, tagged, start, reload }: { collection: str
         </div>
       )}
       {collection === "routes" && tagged && <Chain route={value} tagged={changed ? null : tagged} reload={reload} />}
-      {tagged && isInDryRun(collection, start) && <p class="notice warn">{t(collection === "waf-configs" ? "entity.detection.help" : "entity.dry_run.help")} <button type="button" onClick={() => enforce(true)}>{t("entity.enforce")}</button></p>}
+      {collection === "global-config" && tagged && <Chain route={null} draft={value} tagged={changed ? null : tagged} reload={reload} />}
+      {tagged && isInDryRun(collection, start) && <p class="notice warn">{t(collection === "waf-configs" ? "entity.detection.help" : collection === "honeypot-policies" ? "entity.watching.help" : "entity.dry_run.help")} <button type="button" onClick={() => enforce(true)}>{t("entity.enforce")}</button></p>}
       {tagged && enforcing && isInDryRun(collection, start) && <Enforce subject={policySubject(collection, tagged)} onClose={closeEnforce} reload={reload} />}
       <div class="columns edit">
         <Panel title={t("entity.form")}>

@@ -49,7 +49,8 @@ const COLUMNS: Column<Entity>[] = [
 export function EntityState({ of }: { of: Entity }) {
   if (of.enabled === false) return <Badge>{t("entity.off")}</Badge>;
   if (of["dry_run"] === true) return <Badge tone="warn">{t("entity.dry_run")}</Badge>;
-  if (of["block"] === false) return <Badge tone="warn">{t("entity.monitors")}</Badge>;
+  // Threat feeds and bouncers have actions as well, which only say what a hit adds.
+  if (of["block"] === false || (of["kind"] === "honeypot-policy" && of["action"] === "monitor")) return <Badge tone="warn">{t("entity.monitors")}</Badge>;
   return <Badge tone="good">{t("entity.on")}</Badge>;
 }
 

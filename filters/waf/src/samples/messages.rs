@@ -29,8 +29,7 @@ pub struct MatchReport {
     pub parameters: Vec<Parameter>,
 }
 
-/// A parameter on a path, and what its values look like, whether a rule matches there or not. Some of the requests are counted, see
-/// [`super::totals::Counted`].
+/// A parameter on a path, and what its values look like, whether a rule matches there or not. A few requests of each second are counted.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Parameter {
     /// The id of the WAF config.
@@ -48,7 +47,7 @@ pub struct Parameter {
     /// What the values look like, as in [`Matched::shapes`].
     #[prost(message, repeated, tag = "5")]
     pub shapes: Vec<ValueShape>,
-    /// An estimate of how many different values there are, see [`super::cardinality`].
+    /// An estimate of how many different values there are: 64 registers of HyperLogLog.
     #[prost(bytes = "vec", tag = "6")]
     pub distinct: Vec<u8>,
 }

@@ -1,1 +1,0 @@
-import{c as a,d as b}from"./chunk-VFRRMOKQ.js";import"./chunk-PDE2GSEY.js";import"./chunk-AY647HPM.js";import"./chunk-ZYSASDD4.js";import"./chunk-RHPNH6GI.js";import"./chunk-65MLXVGW.js";import"./chunk-JZPNGXWJ.js";import"./chunk-Q4TQT66D.js";import"./chunk-EXGZX2RS.js";import"./chunk-A7CQC45X.js";import"./chunk-PNQKONR2.js";export{a as EVENT_COLUMNS,b as default};

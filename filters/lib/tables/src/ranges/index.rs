@@ -296,6 +296,21 @@ mod tests {
         assert_finds(&firsts, addresses, "one network");
     }
 
+    #[test]
+    fn finds_rows_at_both_ends_of_the_space() {
+        let ends = (0..500_u32).flat_map(|at| [at, u32::MAX - at]);
+        let mut firsts: Vec<u32> = ends.clone().filter(|first| first % 3 != 1).collect();
+        firsts.sort_unstable();
+        assert_finds(&firsts, ends, "both ends");
+        // The last row begins at the last address, whatever the number of rows.
+        for count in 30..60 {
+            let firsts: Vec<u32> = (0..count).rev().map(|at| u32::MAX - at).collect();
+            assert_finds(&firsts, (0..=100).map(|at| u32::MAX - at), "up to the end");
+            let firsts: Vec<u128> = (0..count).rev().map(|at| u128::MAX - (u128::from(at) << 64)).collect();
+            assert_finds(&firsts, (0..=100).map(|at| u128::MAX - (at << 64)), "up to the end");
+        }
+    }
+
     /// How many rows at most are left behind the place that the index says, for the first address of each row.
     fn left<A: Address>(firsts: &[A]) -> (usize, usize) {
         let rows = rows(firsts);

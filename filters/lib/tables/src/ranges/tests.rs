@@ -332,6 +332,58 @@ fn a_full_overlay_takes_deltas_again_after_a_compaction() {
 }
 
 #[test]
+fn ranges_that_touch_cover_everything() {
+    for bits in [0, 4, 8, 12] {
+        let mut builder = RangesBuilder::new(LabelWidth::Two);
+        let (four, six) = (|part: u64| part << (32 - bits), |part: u128| part.checked_shl(128 - bits).unwrap_or(0));
+        for part in 0..1_u64 << bits {
+            builder.set(v4(four(part)), v4(four(part + 1) - 1), part as u32).unwrap();
+            let last = six(u128::from(part) + 1).wrapping_sub(1);
+            builder.set(Ipv6Addr::from(six(part.into())).into(), Ipv6Addr::from(last).into(), part as u32).unwrap();
+        }
+        let table = Ranges::load(builder.build().unwrap()).unwrap();
+        for part in 0..1_u64 << bits {
+            for address in [four(part), four(part) + 1, four(part + 1) - 1] {
+                assert_eq!(table.find(v4(address)), Some(part as u32), "{bits} bits, {address:x}");
+            }
+            let (first, last) = (six(part.into()), six(u128::from(part) + 1).wrapping_sub(1));
+            for address in [first, last].map(Ipv6Addr::from) {
+                // Addresses of IPv4 in IPv6 form are those of IPv4.
+                if address.to_ipv4_mapped().is_none() {
+                    assert_eq!(table.find(address.into()), Some(part as u32), "{bits} bits, {address}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_rows_of_large_bases_do_not_harm() {
+    let mut builder = RangesBuilder::new(LabelWidth::Two);
+    let mut random = Random(6);
+    for _ in 0..1_000 {
+        let (four, six) = (v4(random.next() >> 32), Ipv6Addr::from(u128::from(random.next()) << 40).into());
+        builder.set(four, four, 1).unwrap();
+        builder.set(six, six, 2).unwrap();
+    }
+    let base = builder.build().unwrap();
+    for seed in 0..30 {
+        let mut random = Random(seed);
+        let mut damaged = base.clone();
+        for _ in 0..200 {
+            // The header says how long the base is: it stays.
+            let at = 24 + random.below(damaged.len() as u64 - 24) as usize;
+            damaged[at] = random.next() as u8;
+        }
+        let table = Ranges::load(damaged).unwrap();
+        for _ in 0..2_000 {
+            let _ = table.find(v4(random.next() >> 32));
+            let _ = table.find(Ipv6Addr::from(u128::from(random.next()) << 40).into());
+        }
+    }
+}
+
+#[test]
 fn bytes_that_are_no_base_are_refused_and_no_rows_harm() {
     let (table, _) = built(&mut Random(5), LabelWidth::Two, 40);
     let base = table.save();

@@ -19,11 +19,9 @@ const out = verify ? mkdtempSync(join(tmpdir(), "palisade-console-")) : kept;
 /** Bytes that the first page may have, compressed: the page itself, its style, its script and what they import. */
 const LIMIT = 150 * 1024;
 
-const result = await build({
+const options = {
   absWorkingDir: here,
-  entryPoints: ["src/main.tsx"],
   bundle: true,
-  splitting: true,
   format: "esm",
   target: ["es2022", "chrome123", "firefox121", "safari17.5"],
   minify: true,
@@ -34,16 +32,19 @@ const result = await build({
   chunkNames: "[name]-[hash]",
   legalComments: "none",
   logLevel: "warning",
-});
+};
+// The application, with a file for each page and for what pages share; then the entry, as one file that loads the application by its name.
+const application = await build({ ...options, entryPoints: ["src/app.tsx"], splitting: true });
+const entry = await build({ ...options, entryPoints: ["src/main.ts"], plugins: [{ name: "application", setup: ({ onResolve }) => onResolve({ filter: /^\.\/app$/ }, () => ({ path: `/console/${nameOf(application, "app-", ".js")}`, external: true })) }] });
+const outputs = { ...application.metafile.outputs, ...entry.metafile.outputs };
 
 const files = new Map();
-for (const file of result.outputFiles) files.set(file.path.split("/").at(-1), Buffer.from(file.contents));
-const named = (start, end) => [...files.keys()].find((name) => name.startsWith(start) && name.endsWith(end));
+for (const file of [...application.outputFiles, ...entry.outputFiles]) files.set(file.path.split("/").at(-1), Buffer.from(file.contents));
 const icon = readFileSync(join(here, "src/icon.svg"));
 const iconName = `icon-${createHash("sha256").update(icon).digest("hex").slice(0, 8).toUpperCase()}.svg`;
 files.set(iconName, icon);
 const page = readFileSync(join(here, "src/index.html"), "utf8")
-  .replace("@ICON@", iconName).replace("@STYLE@", named("main-", ".css")).replace("@SCRIPT@", named("main-", ".js"));
+  .replace("@ICON@", iconName).replace("@STYLE@", nameOf(entry, "main-", ".css")).replace("@SCRIPT@", nameOf(entry, "main-", ".js"));
 files.set("index.html", Buffer.from(page));
 files.set("licenses.txt", Buffer.from(licensed().map((name) => `${name}\n\n${readFileSync(join(here, "node_modules", name, "LICENSE"), "utf8")}`).join("\n")));
 
@@ -72,26 +73,30 @@ if (verify) {
   }
 }
 
+/** The name of a file that a build gives. */
+function nameOf(built, start, end) {
+  return built.outputFiles.map((file) => file.path.split("/").at(-1)).find((name) => name.startsWith(start) && name.endsWith(end));
+}
+
 /** The packages whose sources are in the files, each with its licence in licenses.txt. */
 function licensed() {
-  const packages = Object.keys(result.metafile.inputs).map((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]);
+  const packages = Object.keys({ ...application.metafile.inputs, ...entry.metafile.inputs }).map((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]);
   // The map is made of world-atlas, by scripts/world-map.mjs.
   return [...new Set([...packages, "world-atlas"])].filter(Boolean).sort();
 }
 
-/** The files that the overview needs: everything that the entry and that page import. */
+/** The files that the overview needs: everything that the entry, the application and that page import. */
 function firstPage() {
-  const outputs = Object.entries(result.metafile.outputs);
   const found = new Set(["index.html", iconName]);
   const follow = (path) => {
     const name = path.split("/").at(-1);
     if (found.has(name)) return;
     found.add(name);
-    const output = result.metafile.outputs[path];
+    const output = outputs[path];
     if (output?.cssBundle) follow(output.cssBundle);
     for (const { path: next, kind } of output?.imports ?? []) if (kind === "import-statement") follow(next);
   };
-  for (const [path, output] of outputs) if (["src/main.tsx", "src/pages/overview.tsx"].includes(output.entryPoint)) follow(path);
+  for (const [path, output] of Object.entries(outputs)) if (["src/main.ts", "src/app.tsx", "src/pages/overview.tsx"].includes(output.entryPoint)) follow(path);
   return found;
 }
 

@@ -20,16 +20,18 @@ function walk(folder) {
 walk(new URL("../src", import.meta.url).pathname);
 
 const linesOf = (file) => [...readFileSync(new URL(`../src/i18n/${file}`, import.meta.url), "utf8").matchAll(/^ {2}"([^"]+)": (.*)$/gm)];
-const [english, german] = ["en.ts", "de.ts"].map((file) => linesOf(file).map((match) => match[1]));
+// The texts of the login are in files of their own.
+const [english, german] = ["en.ts", "de.ts"].map((file) => [`start-${file}`, file].flatMap(linesOf).map((match) => match[1]));
 // A text that counts has a form for one and a form for the others, in both languages: "1 entries" is never shown.
 const FORMS = /^\{ one: "[^"]+", other: "[^"]*\{count\}[^"]*" \},$/;
-for (const file of ["en.ts", "de.ts"]) {
+for (const file of ["en.ts", "de.ts", "start-en.ts", "start-de.ts"]) {
   for (const [, key, text] of linesOf(file)) {
     if (text.includes("{count}") && !FORMS.test(text)) problems.push(`${file}: ${key} counts: write { one: "…", other: "…" }`);
     if (!text.includes("{count}") && text.startsWith("{")) problems.push(`${file}: ${key} has forms and no {count}`);
   }
 }
 for (const key of english) if (!german.includes(key)) problems.push(`de.ts lacks ${key}`);
+for (const [at, key] of english.entries()) if (english.indexOf(key) !== at) problems.push(`en.ts and start-en.ts both have ${key}`);
 for (const key of german) if (!english.includes(key)) problems.push(`en.ts lacks ${key}`);
 
 const texts = sources.filter(([path]) => !path.includes("/i18n/"));

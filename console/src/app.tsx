@@ -1,17 +1,16 @@
 /** The frame of the console: session, navigation, pages and shortcuts. */
-import type { ComponentType } from "preact";
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
-import { ApiError, onSessionEnd } from "./api/http";
-import { logout, me, type Session } from "./api/session";
-import { t, type Key } from "./i18n";
-import { Login, takeAnswer, takeToken } from "./pages/login";
-import { current, followLinks, href, navigate, useRoute } from "./router";
+import { render, type ComponentType } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { onSessionEnd, setCsrf } from "./api/http";
+import { logout, type Session } from "./api/session";
+import { loadCatalogue, t, type Key } from "./i18n";
+import { current, followLinks, href, useRoute } from "./router";
 import { Shortcuts, useShortcuts } from "./shortcuts";
-import { Preferences } from "./preferences";
+import { preferences } from "./start/preferences";
+import { loginAddress } from "./start/parameters";
 import { SessionContext } from "./session";
 import { Page, Problem } from "./ui/page";
 import { RoleNote, useMay, type Role } from "./ui/role";
-import { Late } from "./ui/late";
 import { Toasts, tellProblem } from "./ui/toast";
 
 /** What a page gets: the rest of its path, such as an id. */
@@ -57,58 +56,30 @@ function entryOf(path: string): Entry | undefined {
   return NAV.find((entry) => entry.path === path) ?? NAV.find((entry) => entry.path !== "/" && path.startsWith(`${entry.path}/`));
 }
 
-// Before anything else looks at the address: a token must not stay in it.
-let token = takeToken();
-let answer = takeAnswer();
-let refused = false;
-
-/** The application. */
-export function App() {
-  const [session, setSession] = useState<Session | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const route = useRoute();
-  const start = useCallback(() => {
-    setError(null);
-    me().then((session) => {
-      setSession(session);
-      if (session.second_factor_required && current().path !== "/account") navigate(href("/account"), "replace");
-    }, (error: unknown) => {
-      if (error instanceof ApiError && error.status === 401) {
-        refused = true;
-        toLogin();
-      } else setError(error);
-    });
-  }, []);
-  useEffect(() => {
-    onSessionEnd(() => {
-      refused = true;
-      setSession(null);
-      toLogin();
-    });
-    document.addEventListener("click", followLinks);
-    if (token) toLogin();
-    else if (current().path !== "/login") start();
-    return () => document.removeEventListener("click", followLinks);
-  }, [start]);
-
-  if (route.path === "/login") return <Login token={token} answer={answer} refused={refused} onDone={(session) => { token = answer = null; refused = false; setSession(session); }} />;
-  if (error) return <main class="alone"><Page title={t("app.name")}><Problem error={error} retry={start} /></Page></main>;
-  if (!session) return <main class="alone" aria-busy="true"><Late><p role="status">{t("state.loading")}</p></Late></main>;
-  return (
+/** Shows the application in `root`: the page that the address bar names, for the operator of the session. */
+export async function mount(root: HTMLElement, session: Session): Promise<void> {
+  setCsrf(session.csrf_token);
+  onSessionEnd(() => location.replace(loginAddress()));
+  document.addEventListener("click", followLinks);
+  const entry = entryOf(current().path);
+  // The page is there when the frame is drawn, so that both are one drawing. What cannot be loaded is said in its place.
+  const [page] = await Promise.all([entry?.load().catch(() => null), loadCatalogue()]);
+  root.replaceChildren();
+  render(
     <SessionContext.Provider value={session}>
-      <Shell session={session} onLogout={() => setSession(null)} />
-    </SessionContext.Provider>
+      <Shell session={session} first={entry && page ? { entry, page: page.default } : null} />
+    </SessionContext.Provider>,
+    root,
   );
 }
 
-function toLogin(): void {
-  const { path } = current();
-  if (path === "/login") return;
-  const here = location.pathname + location.search;
-  navigate(href("/login", { next: path === "/" && !location.search ? null : here }), "replace");
+/** A page whose module is there. */
+interface LoadedEntry {
+  entry: Entry;
+  page: ComponentType<PageProps>;
 }
 
-function Shell({ session, onLogout }: { session: Session; onLogout: () => void }) {
+function Shell({ session, first }: { session: Session; first: LoadedEntry | null }) {
   const route = useRoute();
   const [open, setOpen] = useState(false);
   const [help, setHelp] = useState(false);
@@ -118,8 +89,8 @@ function Shell({ session, onLogout }: { session: Session; onLogout: () => void }
   const leave = async () => {
     try {
       await logout();
-      onLogout();
-      navigate(href("/login"));
+      // A new document: nothing of the operator stays in this one.
+      location.assign(href("/login"));
     } catch (error) {
       tellProblem(error);
     }
@@ -148,20 +119,25 @@ function Shell({ session, onLogout }: { session: Session; onLogout: () => void }
             </div>
           ))}
           <div class="nav-foot">
-            <Preferences />
+            <div class="preferences" ref={fillPreferences} />
             <p class="muted">{session.operator.name}</p>
             <button type="button" onClick={() => void leave()}>{t("action.logout")}</button>
             <button type="button" class="plain" onClick={() => setHelp(true)}>{t("shortcuts.title")} (?)</button>
           </div>
         </nav>
         <main id="main" tabIndex={-1}>
-          {entry ? <Loader key={entry.path} entry={entry} rest={rest} /> : <Page title={t("app.missing")}><p><a href={href("/")}>{t("nav.overview")}</a></p></Page>}
+          {entry ? <Loader key={entry.path} entry={entry} rest={rest} first={first?.entry === entry ? first.page : null} /> : <Page title={t("app.missing")}><p><a href={href("/")}>{t("nav.overview")}</a></p></Page>}
         </main>
       </div>
       <Toasts />
       {help && <Shortcuts onClose={() => setHelp(false)} />}
     </>
   );
+}
+
+/** The element's content is not of this renderer: the login has the same one without it. */
+function fillPreferences(place: HTMLElement | null): void {
+  place?.append(...preferences());
 }
 
 function decode(part: string): string {
@@ -172,11 +148,12 @@ function decode(part: string): string {
   }
 }
 
-function Loader({ entry, rest }: { entry: Entry; rest: string[] }) {
-  const [loaded, set] = useState<{ page: ComponentType<PageProps> } | null>(null);
+function Loader({ entry, rest, first }: { entry: Entry; rest: string[]; first: ComponentType<PageProps> | null }) {
+  const [loaded, set] = useState(first && { page: first });
   const [error, setError] = useState<unknown>(null);
   const may = useMay(entry.least ?? "viewer");
   useEffect(() => {
+    if (loaded) return;
     let here = true;
     entry.load().then((module) => here && set({ page: module.default }), (error: unknown) => here && setError(error));
     return () => {

@@ -1,31 +1,10 @@
-/** Paths below `/console` and the filters in the address bar. */
+/** The page that is shown, and the filters in the address bar. */
 import { useEffect, useState } from "preact/hooks";
+import { BASE, current, type Route } from "./address";
 
-/** Where the console is served. */
-export const BASE = "/console";
-
-/** The current page and its query. */
-export interface Route {
-  /** Path below the base, such as `/incidents`. */
-  path: string;
-  query: URLSearchParams;
-}
+export { current, href, type Route } from "./address";
 
 const listeners = new Set<() => void>();
-
-/** The route that the address bar shows. */
-export function current(): Route {
-  const path = location.pathname.startsWith(BASE) ? location.pathname.slice(BASE.length) : "/";
-  return { path: path.replace(/\/+$/, "") || "/", query: new URLSearchParams(location.search) };
-}
-
-/** The address of a path below the base, with a query of those parameters that have a value. */
-export function href(path: string, query: Record<string, string | null | undefined> = {}): string {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) if (value) parameters.set(name, value);
-  const text = parameters.toString();
-  return BASE + path + (text ? `?${text}` : "");
-}
 
 /** Goes to an address of [`href`]. Filters replace the entry of the history, pages add one. */
 export function navigate(to: string, how: "push" | "replace" = "push"): void {
@@ -33,19 +12,6 @@ export function navigate(to: string, how: "push" | "replace" = "push"): void {
   if (how === "push" && to !== location.pathname + location.search) history.pushState(null, "", to);
   else history.replaceState(null, "", to);
   for (const listener of listeners) listener();
-}
-
-/** The address to go to after a login: only one of the console itself, so that a link cannot lead elsewhere. */
-export function safeNext(next: string | null): string {
-  if (!next) return href("/");
-  let url: URL;
-  try {
-    url = new URL(next, location.origin);
-  } catch {
-    return href("/");
-  }
-  const own = url.origin === location.origin && (url.pathname === BASE || url.pathname.startsWith(`${BASE}/`));
-  return own && url.pathname.replace(/\/+$/, "") !== href("/login") ? url.pathname + url.search : href("/");
 }
 
 /** The route, again with every change of it. */

@@ -9,11 +9,16 @@ export function theme(): Theme {
   return stored === "light" || stored === "dark" ? stored : "system";
 }
 
-/** Shows a theme and keeps it; without an argument shows the kept one. */
-export function applyTheme(chosen: Theme = theme()): void {
+/** Keeps a theme in this browser. */
+export function setTheme(chosen: Theme): void {
+  write(KEY, chosen === "system" ? null : chosen);
+}
+
+/** Shows the theme that is kept. */
+export function applyTheme(): void {
+  const chosen = theme();
   if (chosen === "system") delete document.documentElement.dataset["theme"];
   else document.documentElement.dataset["theme"] = chosen;
-  write(KEY, chosen === "system" ? null : chosen);
 }
 
 /** Reads local storage; null where the browser refuses access to it. */

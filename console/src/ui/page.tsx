@@ -1,9 +1,12 @@
 /** The frame of a page, and what stands in the place of data that is not there. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { ApiError, isMissing } from "../api/http";
+import { isMissing } from "../api/http";
 import { t } from "../i18n";
+import { problem } from "../problem";
 import type { Loaded } from "./async";
+
+export { problem };
 
 let first = true;
 
@@ -33,17 +36,6 @@ export function Page({ title, intro, actions, children }: { title: string; intro
       {children}
     </div>
   );
-}
-
-/** An error in words. */
-export function problem(error: unknown): string {
-  if (error instanceof ApiError) {
-    if (error.status === 0) return t("error.unreachable");
-    if (error.status === 401) return t("error.session");
-    if (error.word === "role") return t("error.role", { why: error.message });
-    return error.message || t("error.status", { status: String(error.status) });
-  }
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** A box that explains an error, and tries again. */

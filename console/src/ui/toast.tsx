@@ -1,7 +1,7 @@
 /** Messages about what was done, with a way back. They are read out by screen readers. */
 import { useEffect, useState } from "preact/hooks";
 import { t } from "../i18n";
-import { problem } from "./page";
+import { problem } from "../problem";
 
 interface Toast {
   id: number;

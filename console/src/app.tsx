@@ -4,10 +4,9 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { onSessionEnd, setCsrf } from "./api/http";
 import { logout, type Session } from "./api/session";
 import { loadCatalogue, t, type Key } from "./i18n";
-import { current, followLinks, href, useRoute } from "./router";
+import { current, followLinks, href, navigate, useRoute } from "./router";
 import { Shortcuts, useShortcuts } from "./shortcuts";
 import { preferences } from "./start/preferences";
-import { loginAddress } from "./start/parameters";
 import { SessionContext } from "./session";
 import { Page, Problem } from "./ui/page";
 import { RoleNote, useMay, type Role } from "./ui/role";
@@ -56,18 +55,27 @@ function entryOf(path: string): Entry | undefined {
   return NAV.find((entry) => entry.path === path) ?? NAV.find((entry) => entry.path !== "/" && path.startsWith(`${entry.path}/`));
 }
 
-/** Shows the application in `root`: the page that the address bar names, for the operator of the session. */
-export async function mount(root: HTMLElement, session: Session): Promise<void> {
+/** Shows the application in `root`: the page that the address bar names, for the operator of the session. `onEnd` is called after a logout, and when the session has ended; `root` is empty then. */
+export async function mount(root: HTMLElement, session: Session, onEnd: () => void): Promise<void> {
+  const end = () => {
+    onSessionEnd(() => {});
+    render(null, root);
+    onEnd();
+  };
   setCsrf(session.csrf_token);
-  onSessionEnd(() => location.replace(loginAddress()));
+  onSessionEnd(end);
   document.addEventListener("click", followLinks);
   const entry = entryOf(current().path);
   // The page is there when the frame is drawn, so that both are one drawing. What cannot be loaded is said in its place.
   const [page] = await Promise.all([entry?.load().catch(() => null), loadCatalogue()]);
+  const onLogout = () => {
+    navigate(href("/login"));
+    end();
+  };
   root.replaceChildren();
   render(
     <SessionContext.Provider value={session}>
-      <Shell session={session} first={entry && page ? { entry, page: page.default } : null} />
+      <Shell session={session} first={entry && page ? { entry, page: page.default } : null} onLogout={onLogout} />
     </SessionContext.Provider>,
     root,
   );
@@ -79,7 +87,7 @@ interface LoadedEntry {
   page: ComponentType<PageProps>;
 }
 
-function Shell({ session, first }: { session: Session; first: LoadedEntry | null }) {
+function Shell({ session, first, onLogout }: { session: Session; first: LoadedEntry | null; onLogout: () => void }) {
   const route = useRoute();
   const [open, setOpen] = useState(false);
   const [help, setHelp] = useState(false);
@@ -89,8 +97,7 @@ function Shell({ session, first }: { session: Session; first: LoadedEntry | null
   const leave = async () => {
     try {
       await logout();
-      // A new document: nothing of the operator stays in this one.
-      location.assign(href("/login"));
+      onLogout();
     } catch (error) {
       tellProblem(error);
     }

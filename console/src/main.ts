@@ -15,11 +15,11 @@ import "./styles/index.css";
 const PATIENCE_MS = 300;
 
 const root = document.getElementById("console");
-applyTheme();
-document.documentElement.lang = language();
 // Before anything else looks at the address: a token must not stay in it.
 const [token, answer] = [takeToken(), takeAnswer()];
 if (root) void (token || answer ? enterByLogin(root, token, answer) : start(root));
+applyTheme();
+document.documentElement.lang = language();
 
 async function start(root: HTMLElement): Promise<void> {
   const late = setTimeout(() => root.replaceChildren(el("main", { class: "alone", "aria-busy": "true" }, el("p", { role: "status" }, t("state.loading")))), PATIENCE_MS);
@@ -37,8 +37,12 @@ async function start(root: HTMLElement): Promise<void> {
 async function enterByLogin(root: HTMLElement, token: string | null, answer: ProviderAnswer | null): Promise<void> {
   const address = loginAddress();
   if (address !== location.pathname + location.search) history.replaceState(null, "", address);
+  // Back from here leads to a page that wants a session.
+  const again = () => location.reload();
+  addEventListener("popstate", again);
   // The application is loaded while the operator types; an error of that is said after the login.
   const session = await showLogin(root, token, answer, () => void import("./app").catch(() => {}));
+  removeEventListener("popstate", again);
   history.replaceState(null, "", takeNext());
   await enter(root, session);
 }
@@ -47,7 +51,7 @@ async function enter(root: HTMLElement, session: Session): Promise<void> {
   if (session.second_factor_required && current().path !== "/account") history.replaceState(null, "", href("/account"));
   try {
     const { mount } = await import("./app");
-    await mount(root, session);
+    await mount(root, session, () => void enterByLogin(root, null, null));
   } catch (error) {
     // A new release has other files.
     showProblem(root, error, () => location.reload());

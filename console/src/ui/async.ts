@@ -17,7 +17,7 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, deps: re
   latest.current = load;
   useEffect(() => {
     const abort = new AbortController();
-    set((before) => ({ ...before, loading: true }));
+    set((before) => (before.loading ? before : { ...before, loading: true }));
     latest.current(abort.signal).then(
       (data) => abort.signal.aborted || set({ data, error: null, loading: false }),
       (error: unknown) => abort.signal.aborted || set((before) => ({ data: before.data, error, loading: false })),

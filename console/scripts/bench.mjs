@@ -18,8 +18,8 @@ const worst = (values) => Math.max(...values);
 const round = (value) => Math.round(value * 10) / 10;
 
 /**
- * Milliseconds of script, layout and style of one load, up to a quiet network. The page is looked at through the debugger alone: a locator
- * would run its own script in it.
+ * Milliseconds of script, layout and style of one load, up to a quiet network, by the browser's counters; `task` is all that the page's thread has
+ * done. The page is looked at through the debugger alone: a locator would run its own script in it.
  */
 async function cost(context, url, ready) {
   const page = await context.newPage();
@@ -35,7 +35,35 @@ async function cost(context, url, ready) {
   if (!result.value) throw new Error(`${url} has no ${ready} yet`);
   const of = (name) => 1000 * metrics.find((metric) => metric.name === name).value;
   await page.close();
-  return { time: of("ScriptDuration") + of("LayoutDuration") + of("RecalcStyleDuration"), script: of("ScriptDuration"), layout: of("LayoutDuration") + of("RecalcStyleDuration"), bytes };
+  return { time: of("ScriptDuration") + of("LayoutDuration") + of("RecalcStyleDuration"), script: of("ScriptDuration"), layout: of("LayoutDuration") + of("RecalcStyleDuration"), task: of("TaskDuration"), bytes };
+}
+
+/**
+ * The same by a trace, which has the reactions of promises as well: `ScriptDuration` leaves them out, and an application runs much of its
+ * script in them. Events of a kind inside each other count once; a layout that a script has asked for is layout.
+ */
+async function traced(browser, context, url) {
+  const page = await context.newPage();
+  await browser.startTracing(page, { categories: ["devtools.timeline", "v8.execute"] });
+  await page.goto(url);
+  await page.waitForLoadState("networkidle");
+  const { traceEvents } = JSON.parse(String(await browser.stopTracing()));
+  await page.close();
+  // Only the page that has just been opened paints for the first time.
+  const { pid } = traceEvents.find(({ name }) => name === "firstContentfulPaint");
+  const { tid } = traceEvents.find((event) => event.name === "thread_name" && event.pid === pid && event.args.name === "CrRendererMain");
+  const kind = ({ name }) => (name === "Layout" || name === "UpdateLayoutTree" ? "layout" : /^(EvaluateScript|v8\.evaluateModule|v8\.callFunction|FunctionCall|RunMicrotasks)$/.test(name) ? "script" : null);
+  const events = traceEvents.filter((event) => event.ph === "X" && event.pid === pid && event.tid === tid && kind(event)).sort((a, b) => a.ts - b.ts || b.dur - a.dur);
+  const spent = { script: 0, layout: 0 };
+  const around = [];
+  for (const event of events) {
+    while (around.length > 0 && around.at(-1).ts + around.at(-1).dur <= event.ts) around.pop();
+    const outer = around.at(-1);
+    around.push(event);
+    if (outer) spent[kind(outer)] -= event.dur / 1000;
+    spent[kind(event)] += event.dur / 1000;
+  }
+  return { time: spent.script + spent.layout, ...spent };
 }
 
 /** The login and the overview with an hour of traffic in it, each beside a blank page. */
@@ -51,15 +79,22 @@ async function firstPage(browser, server) {
   const page = await open(browser, { url: front.url });
   await login(page);
   const [overview, asked, blank] = [[], [], []];
+  const traces = { overview: [], login: [], "a blank page": [] };
   for (let load = 0; load < LOADS; load += 1) {
     const fresh = await browser.newContext({ baseURL: front.url });
     overview.push(await cost(page.context(), `${front.url}/console/`, ".chart svg"));
     asked.push(await cost(fresh, `${front.url}/console/`, "input[name=password]"));
     blank.push(await cost(page.context(), `${front.url}/blank`, "h1"));
     await fresh.close();
+    const other = await browser.newContext({ baseURL: front.url });
+    traces.overview.push(await traced(browser, page.context(), `${front.url}/console/`));
+    traces.login.push(await traced(browser, other, `${front.url}/console/`));
+    traces["a blank page"].push(await traced(browser, page.context(), `${front.url}/blank`));
+    await other.close();
   }
-  const of = (loads) => `${round(median(loads.map(({ time }) => time)))} ms (script ${round(median(loads.map(({ script }) => script)))}, layout and style ${round(median(loads.map(({ layout }) => layout)))})`;
+  const of = (loads) => `${round(median(loads.map(({ time }) => time)))} ms (script ${round(median(loads.map(({ script }) => script)))}, layout and style ${round(median(loads.map(({ layout }) => layout)))}${loads[0].task === undefined ? "" : `; all of the thread ${round(median(loads.map(({ task }) => task)))}`})`;
   console.log(`medians of ${LOADS} loads: overview ${of(overview)}, login ${of(asked)}, a blank page ${of(blank)}`);
+  console.log(`with the reactions of promises, by traces of as many loads: ${Object.entries(traces).map(([name, loads]) => `${name} ${of(loads)}`).join(", ")}`);
   console.log(`the login without a cache: ${asked[0].bytes} bytes transferred`);
   await page.context().close();
   front.close();

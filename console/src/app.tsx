@@ -8,13 +8,21 @@ import { current, followLinks, href, navigate, useRoute } from "./router";
 import { Shortcuts, useShortcuts } from "./shortcuts";
 import { preferences } from "./start/preferences";
 import { SessionContext } from "./session";
+import type { Begun } from "./ui/async";
 import { Page, Problem } from "./ui/page";
 import { RoleNote, useMay, type Role } from "./ui/role";
 import { Toasts, tellProblem } from "./ui/toast";
 
-/** What a page gets: the rest of its path, such as an id. */
+/** What a page gets: the rest of its path, such as an id, and what its `begin` has returned if it is the first page. */
 export interface PageProps {
   rest: string[];
+  calls?: unknown;
+}
+
+/** The module of a page. `begin` starts the calls of the page that the address bar names, before anything is drawn. */
+interface PageModule {
+  default: ComponentType<PageProps>;
+  begin?: () => Record<string, Begun<unknown>>;
 }
 
 interface Entry {
@@ -23,7 +31,7 @@ interface Entry {
   group: Key;
   /** The role without which none of its calls is answered. */
   least?: Role;
-  load: () => Promise<{ default: ComponentType<PageProps> }>;
+  load: () => Promise<PageModule>;
 }
 
 const NAV: Entry[] = [
@@ -55,39 +63,60 @@ function entryOf(path: string): Entry | undefined {
   return NAV.find((entry) => entry.path === path) ?? NAV.find((entry) => entry.path !== "/" && path.startsWith(`${entry.path}/`));
 }
 
-/** Shows the application in `root`: the page that the address bar names, for the operator of the session. `onEnd` is called after a logout, and when the session has ended; `root` is empty then. */
+/** How long the first drawing waits for the answers of the page's calls, so that all of it is drawn once: milliseconds. */
+const PATIENCE_MS = 150;
+
+/** A page whose module is there; its calls are taken by the first drawing. */
+interface FirstPage {
+  entry: Entry;
+  page: ComponentType<PageProps>;
+  calls: unknown;
+}
+
+/**
+ * Shows the application in `root`: the page that the address bar names, for the operator of the session. `onEnd` is called after a logout, and
+ * when the session has ended; `root` is empty then.
+ */
 export async function mount(root: HTMLElement, session: Session, onEnd: () => void): Promise<void> {
+  let hasEnded = false;
   const end = () => {
-    onSessionEnd(() => {});
+    if (hasEnded) return;
+    hasEnded = true;
     render(null, root);
     onEnd();
   };
-  setCsrf(session.csrf_token);
-  onSessionEnd(end);
-  document.addEventListener("click", followLinks);
-  const entry = entryOf(current().path);
-  // The page is there when the frame is drawn, so that both are one drawing. What cannot be loaded is said in its place.
-  const [page] = await Promise.all([entry?.load().catch(() => null), loadCatalogue()]);
   const onLogout = () => {
     navigate(href("/login"));
     end();
   };
+  setCsrf(session.csrf_token);
+  onSessionEnd(end);
+  document.addEventListener("click", followLinks);
+  const first = await prepare();
+  if (hasEnded) return;
   root.replaceChildren();
   render(
     <SessionContext.Provider value={session}>
-      <Shell session={session} first={entry && page ? { entry, page: page.default } : null} onLogout={onLogout} />
+      <Shell session={session} first={first} onLogout={onLogout} />
     </SessionContext.Provider>,
     root,
   );
 }
 
-/** A page whose module is there. */
-interface LoadedEntry {
-  entry: Entry;
-  page: ComponentType<PageProps>;
+/** Loads the first page and, for a short while, its data: the frame and the page are one drawing then. What cannot be loaded is said in its place. */
+async function prepare(): Promise<FirstPage | null> {
+  const entry = entryOf(current().path);
+  const [module] = await Promise.all([entry?.load().catch(() => null), loadCatalogue()]);
+  if (!entry || !module) return null;
+  const calls = module.begin?.();
+  if (calls) {
+    const answers = Promise.allSettled(Object.values(calls).map(({ answer }) => answer));
+    await Promise.race([answers, new Promise((resolve) => setTimeout(resolve, PATIENCE_MS))]);
+  }
+  return { entry, page: module.default, calls };
 }
 
-function Shell({ session, first, onLogout }: { session: Session; first: LoadedEntry | null; onLogout: () => void }) {
+function Shell({ session, first, onLogout }: { session: Session; first: FirstPage | null; onLogout: () => void }) {
   const route = useRoute();
   const [open, setOpen] = useState(false);
   const [help, setHelp] = useState(false);
@@ -133,7 +162,7 @@ function Shell({ session, first, onLogout }: { session: Session; first: LoadedEn
           </div>
         </nav>
         <main id="main" tabIndex={-1}>
-          {entry ? <Loader key={entry.path} entry={entry} rest={rest} first={first?.entry === entry ? first.page : null} /> : <Page title={t("app.missing")}><p><a href={href("/")}>{t("nav.overview")}</a></p></Page>}
+          {entry ? <Loader key={entry.path} entry={entry} rest={rest} first={first?.entry === entry ? first : null} /> : <Page title={t("app.missing")}><p><a href={href("/")}>{t("nav.overview")}</a></p></Page>}
         </main>
       </div>
       <Toasts />
@@ -155,8 +184,14 @@ function decode(part: string): string {
   }
 }
 
-function Loader({ entry, rest, first }: { entry: Entry; rest: string[]; first: ComponentType<PageProps> | null }) {
-  const [loaded, set] = useState(first && { page: first });
+function Loader({ entry, rest, first }: { entry: Entry; rest: string[]; first: FirstPage | null }) {
+  const [loaded, set] = useState<{ page: ComponentType<PageProps> } | null>(first);
+  // Taken once: they are of no use to the page when it is opened again.
+  const [calls] = useState(() => {
+    const taken = first?.calls;
+    if (first) first.calls = undefined;
+    return taken;
+  });
   const [error, setError] = useState<unknown>(null);
   const may = useMay(entry.least ?? "viewer");
   useEffect(() => {
@@ -172,5 +207,5 @@ function Loader({ entry, rest, first }: { entry: Entry; rest: string[]; first: C
   if (!may && entry.least) return <Page title={t(entry.label)}><RoleNote least={entry.least} /></Page>;
   if (!loaded) return <p class="empty" role="status">{t("state.loading")}</p>;
   const LoadedPage = loaded.page;
-  return <LoadedPage key={key} rest={rest} />;
+  return <LoadedPage key={key} rest={rest} calls={calls} />;
 }

@@ -163,6 +163,7 @@ test("the second factor: enrolled, asked at the login, a recovery code once, rem
   await panel.getByText("10 recovery codes left").waitFor();
   assert.equal((await page.content()).includes(recovery[0]), false, "the codes are shown again");
   await page.getByRole("button", { name: "Log out" }).click();
+  await page.waitForURL("**/console/login");
 
   const enter = async (text) => {
     await page.getByLabel("Name").waitFor();
@@ -177,10 +178,12 @@ test("the second factor: enrolled, asked at the login, a recovery code once, rem
   await enter(code(secret, 0));
   await panel.getByText("10 recovery codes left").waitFor();
   await page.getByRole("button", { name: "Log out" }).click();
+  await page.waitForURL("**/console/login");
   await page.goto("/console/account");
   await enter(recovery[0]);
   await panel.getByText("9 recovery codes left").waitFor();
   await page.getByRole("button", { name: "Log out" }).click();
+  await page.waitForURL("**/console/login");
   await page.goto("/console/account");
   await enter(recovery[0]);
   await page.getByText("The code is wrong or was used.").waitFor();

@@ -27,7 +27,7 @@ export async function loadCatalogue(): Promise<void> {
 }
 
 function textOf(key: Key): string | Forms | undefined {
-  return texts[key as MainKey] ?? startTexts[key as StartKey];
+  return texts[key as MainKey] ?? startTexts()[key as StartKey];
 }
 
 /** A text, with `{name}` replaced by parameters. One with forms takes the form for `count`, which is a number. */

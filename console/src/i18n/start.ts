@@ -11,12 +11,16 @@ export type StartCatalogue = { readonly [K in StartKey]: string };
 /** What stands in the place of `{name}`. */
 export type Parameters = Record<string, string | number>;
 
+let texts: StartCatalogue | null = null;
+
 /** These texts in the operator's language. */
-export const startTexts: StartCatalogue = language() === "de" ? startDe : startEn;
+export function startTexts(): StartCatalogue {
+  return (texts ??= language() === "de" ? startDe : startEn);
+}
 
 /** One of these texts, with `{name}` replaced by parameters. */
 export function startText(key: StartKey, parameters: Parameters = {}): string {
-  return fill(startTexts[key], parameters);
+  return fill(startTexts()[key], parameters);
 }
 
 /** A text with `{name}` replaced by parameters. */

@@ -2,11 +2,12 @@
 import { list, type Entity } from "../api/entities";
 import { t } from "../i18n";
 import { href } from "../router";
-import { useLoaded } from "../ui/async";
+import { useLoaded, type Begun } from "../ui/async";
 import { Badge, Panel } from "../ui/bits";
 import { Show } from "../ui/page";
 
-interface Gap {
+/** Something without protection, and the page that mends it. */
+export interface Gap {
   id: string;
   text: string;
   what: string;
@@ -30,9 +31,14 @@ export function gaps(routes: Entity[], policies: Entity[], configs: Entity[]): G
   return found;
 }
 
+/** The gaps that there are now. */
+export async function loadGaps(signal?: AbortSignal): Promise<Gap[]> {
+  return gaps(...(await Promise.all([list("routes", signal), list("threat-policies", signal), list("waf-configs", signal)])));
+}
+
 /** The panel of the overview. */
-export function Unprotected() {
-  const found = useLoaded(async (signal) => gaps(...(await Promise.all([list("routes", signal), list("threat-policies", signal), list("waf-configs", signal)]))), [], 60);
+export function Unprotected({ first }: { first: Begun<Gap[]> | null }) {
+  const found = useLoaded(loadGaps, [], 60, first);
   return (
     <Panel title={t("gaps.title")}>
       <Show of={found}>

@@ -1,25 +1,38 @@
 /** What happens now, and what needs a hand. */
 import { useMemo } from "preact/hooks";
+import type { PageProps } from "../app";
 import { overview, type Overview, type Share, type Span } from "../api/events";
 import { status, type SecurityStatus } from "../api/security";
 import { bytes, number, t } from "../i18n";
-import { href, navigate, useRoute } from "../router";
-import { useLoaded } from "../ui/async";
+import { current, href, navigate, useRoute } from "../router";
+import { begun, useLoaded, type Begun } from "../ui/async";
 import { Badge, Choice, Facts, Figure, Panel } from "../ui/bits";
 import { Chart } from "../ui/chart";
 import { Page, Problem, Show } from "../ui/page";
 import { Time } from "../ui/time";
 import { isMissing } from "../api/http";
-import { Unprotected } from "./overview-gaps";
+import { Unprotected, loadGaps } from "./overview-gaps";
 
 const SPANS: Span[] = ["hour", "day", "week"];
 
+type Calls = ReturnType<typeof begin>;
+
+function spanOf(query: URLSearchParams): Span {
+  return SPANS.find((span) => span === query.get("span")) ?? "hour";
+}
+
+/** Begins the calls of the page that the address bar names. */
+export function begin() {
+  return { figures: begun(overview(spanOf(current().query))), state: begun(status()), gaps: begun(loadGaps()) } satisfies Record<string, Begun<unknown>>;
+}
+
 /** The first page. */
-export default function OverviewPage() {
+export default function OverviewPage({ calls }: PageProps) {
+  const first = calls as Calls | undefined;
   const route = useRoute();
-  const span = SPANS.find((span) => span === route.query.get("span")) ?? "hour";
-  const figures = useLoaded((signal) => overview(span, signal), [span], 15);
-  const state = useLoaded(status, [], 15);
+  const span = spanOf(route.query);
+  const figures = useLoaded((signal) => overview(span, signal), [span], 15, first?.figures);
+  const state = useLoaded(status, [], 15, first?.state);
   const choose = (span: Span) => navigate(href("/", { span: span === "hour" ? null : span }), "replace");
   return (
     <Page
@@ -28,7 +41,7 @@ export default function OverviewPage() {
     >
       <Show of={state}>{(state) => <State state={state} />}</Show>
       {figures.data === null && isMissing(figures.error) ? <Panel title={t("overview.traffic")}><Problem error={figures.error} /></Panel> : <Show of={figures}>{(data) => <Figures data={data} span={span} />}</Show>}
-      <Unprotected />
+      <Unprotected first={first?.gaps ?? null} />
     </Page>
   );
 }

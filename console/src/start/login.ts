@@ -44,6 +44,8 @@ export async function showLogin(root: HTMLElement, token: string | null, answer:
   return new Promise((resolve) => new LoginForm(root, token, onTyping, resolve).open(methods, answer));
 }
 
+let wasShown = false;
+
 class LoginForm {
   private step: Step = "password";
   private methods: LoginMethods | null = null;
@@ -71,7 +73,9 @@ class LoginForm {
     this.methods = await Promise.race([methods, null]);
     if (!answer && !this.token) this.show("password");
     this.root.replaceChildren(el("main", { class: "alone" }, this.form));
-    if (this.step === "password") this.focus();
+    // The browser focuses the field with `autofocus` when it draws the first one of a document: cheaper than here, where it has to draw at once.
+    if (this.step === "password" && wasShown) this.focus();
+    wasShown = true;
     if (this.methods) return;
     this.methods = await methods;
     if (this.step === "passkey") this.show("passkey");
@@ -95,7 +99,7 @@ class LoginForm {
     if (step === "passkey") return [el("p", {}, this.usable() ? t("login.passkey.second") : t("login.passkey.elsewhere", { origin: this.methods?.passkeys?.origin ?? "" }))];
     if (step === "code") return [field(t("login.code"), { name: "code", class: "mono", autocomplete: "one-time-code" }, t("login.code.help"))];
     return [
-      field(t("login.name"), { name: "name", autocomplete: "username", autocapitalize: "none", spellcheck: "false" }),
+      field(t("login.name"), { name: "name", autofocus: true, autocomplete: "username", autocapitalize: "none", spellcheck: "false" }),
       field(t("login.password"), { name: "password", type: "password", autocomplete: "current-password" }),
     ];
   }

@@ -9,16 +9,35 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** Runs `load` now, when `deps` change, and every `everySeconds` while the page is visible. */
-export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[], everySeconds = 0): Loaded<T> {
-  const [state, set] = useState<{ data: T | null; error: unknown; loading: boolean }>({ data: null, error: null, loading: true });
+/** A call that has begun before its page is drawn. */
+export interface Begun<T> {
+  answer: Promise<T>;
+  /** The answer, once it is there. */
+  data: T | null;
+}
+
+/** Keeps the answer of a call for [`useLoaded`]. */
+export function begun<T>(answer: Promise<T>): Begun<T> {
+  const call: Begun<T> = { answer, data: null };
+  answer.then((data) => (call.data = data), () => {});
+  return call;
+}
+
+/** Runs `load` now, when `deps` change, and every `everySeconds` while the page is visible. `first` takes the place of the first call. */
+export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[], everySeconds = 0, first: Begun<T> | null = null): Loaded<T> {
+  const [state, set] = useState<{ data: T | null; error: unknown; loading: boolean }>(() => ({ data: first?.data ?? null, error: null, loading: first?.data == null }));
+  const early = useRef(first);
   const [turn, setTurn] = useState(0);
   const latest = useRef(load);
   latest.current = load;
   useEffect(() => {
     const abort = new AbortController();
+    const call = early.current;
+    early.current = null;
+    // Its answer is the state already.
+    if (call && call.data !== null && call.data === state.data) return;
     set((before) => (before.loading ? before : { ...before, loading: true }));
-    latest.current(abort.signal).then(
+    (call?.answer ?? latest.current(abort.signal)).then(
       (data) => abort.signal.aborted || set({ data, error: null, loading: false }),
       (error: unknown) => abort.signal.aborted || set((before) => ({ data: before.data, error, loading: false })),
     );

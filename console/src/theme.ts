@@ -1,7 +1,7 @@
 /** Light and dark: the system's choice, unless the operator has made one. */
 export type Theme = "system" | "light" | "dark";
 
-const KEY = "palisade.theme";
+const KEY = "palisade_theme";
 
 /** The theme that the operator chose in this browser. */
 export function theme(): Theme {
@@ -21,21 +21,17 @@ export function applyTheme(): void {
   else document.documentElement.dataset["theme"] = chosen;
 }
 
-/** Reads local storage; null where the browser refuses access to it. */
+/** How long a choice is kept, in seconds: a year, the most that browsers agree on. */
+const KEEP_S = 31_536_000;
+
+/** A choice that is kept in this browser; null if there is none. In a cookie, because the first use of local storage makes the first page wait for more than a millisecond. */
 export function read(key: string): string | null {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null;
-  }
+  const start = `${key}=`;
+  const kept = document.cookie.split("; ").find((cookie) => cookie.startsWith(start));
+  return kept ? kept.slice(start.length) : null;
 }
 
-/** Writes local storage; a browser that refuses access keeps nothing. */
+/** Keeps a choice, which has letters alone, for the pages of the console; null forgets it. A browser that refuses cookies keeps nothing. */
 export function write(key: string, value: string | null): void {
-  try {
-    if (value === null) localStorage.removeItem(key);
-    else localStorage.setItem(key, value);
-  } catch {
-    // A private window: the choice lasts until the page is closed.
-  }
+  document.cookie = `${key}=${value ?? ""}; path=/console; max-age=${value === null ? 0 : KEEP_S}; samesite=strict`;
 }

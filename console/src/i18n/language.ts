@@ -4,7 +4,7 @@ import { read, write } from "../theme";
 /** The languages of the console. */
 export type Language = "en" | "de";
 
-const KEY = "palisade.language";
+const KEY = "palisade_language";
 
 /** The language chosen in this browser, or that of the browser. */
 export function language(): Language {

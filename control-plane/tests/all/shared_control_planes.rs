@@ -268,7 +268,7 @@ fn matched(worker: u64, sequence: u64) -> Up {
         paranoia: 1,
         ..Matched::default()
     };
-    let report = MatchReport { worker, sequence, matches: vec![one], totals: Vec::new(), suspects: Vec::new() };
+    let report = MatchReport { worker, sequence, matches: vec![one], ..MatchReport::default() };
     let reports = vec![ReportBatch { kind: MATCHES.into(), reports: vec![report.encode_to_vec()], dropped: 0 }];
     Up { node: format!("edge-{worker}"), reports, ..Up::default() }
 }

@@ -1,7 +1,7 @@
 /** Tuning and learning with a real gateway: from a false positive to the exclusion that ends it, and back. */
 import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
-import { SCRIPT, axe, launch, login, open, shot } from "./support.mjs";
+import { SCRIPT, axe, launch, login, open } from "./support.mjs";
 import { Gateway, referenceOf, until } from "./gateway.mjs";
 
 /** A rule that is too eager, and one that catches some of the known attacks: with the Core Rule Set all that is tried takes a minute in a test build. */
@@ -159,7 +159,6 @@ test("learning: no window, start, report, apply, stop, discard", async () => {
   await row.getByRole("checkbox").press("Space");
   await page.getByLabel("Rules").getByText(/ARGS:page is not what it usually is/).waitFor();
   await axe(page, "a profile");
-  await shot(page, "learning");
   const reason = page.locator("form", { has: page.getByLabel("Rules") }).getByLabel("Reason");
   await reason.fill("pages are numbers");
   await reason.press("Enter");

@@ -2,22 +2,31 @@
 
 use memchr::memchr2_iter;
 
-/// A text that is looked for. Letters of ASCII are alike in both cases, whatever the other text is; where the text that is looked for
-/// has other letters, both are compared in lower case by Unicode.
+use crate::identity::Identity;
+
+/// A text that is looked for, and the identity that it is, if it is one. Letters of ASCII are alike in both cases, whatever the other text is;
+/// where the text that is looked for has other letters, both are compared in lower case by Unicode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
     /// In lower case, without blanks at its ends; never empty.
     text: String,
+    /// The key of the identity.
+    key: Option<String>,
 }
 
 // === impl Search ===
 
 impl Search {
-    /// Looks for this text; `None` if there is nothing but blanks.
+    /// Looks for a text as an operator types it; `None` if there is nothing but blanks. `identity` reads one with its kind (`ip:192.0.2.1`); an
+    /// address or a network is read without it too.
     #[must_use]
-    pub fn of(text: &str) -> Option<Search> {
-        let text = text.trim().to_lowercase();
-        (!text.is_empty()).then_some(Search { text })
+    pub fn of<E>(typed: &str, identity: impl Fn(&str) -> Result<Identity, E>) -> Option<Search> {
+        let typed = typed.trim();
+        if typed.is_empty() {
+            return None;
+        }
+        let read = identity(typed).or_else(|_| identity(&format!("ip:{typed}")));
+        Some(Search { text: typed.to_lowercase(), key: read.ok().map(|identity| identity.key()) })
     }
 
     /// What is looked for, in lower case.
@@ -40,6 +49,12 @@ impl Search {
             .any(|at| text.get(at..at + wanted.len()).is_some_and(|part| part.eq_ignore_ascii_case(wanted)))
     }
 
+    /// Whether it occurs in the key of an entry, or is the identity of that key.
+    #[must_use]
+    pub fn is_of(&self, key: &str) -> bool {
+        self.key.as_deref() == Some(key) || self.is_in(key)
+    }
+
     /// Whether it occurs in one of these texts.
     #[must_use]
     pub fn is_in_any<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> bool {
@@ -53,7 +68,8 @@ mod tests {
 
     #[test]
     fn a_text_is_found_wherever_it_is_and_in_either_case() {
-        let found = |wanted: &str, text: &str| Search::of(wanted).unwrap().is_in(text);
+        let of = |typed: &str| Search::of(typed, Identity::parse);
+        let found = |wanted: &str, text: &str| of(wanted).unwrap().is_in(text);
         for (wanted, text) in [
             ("ab", "ab"),
             ("ab", "xAB"),
@@ -69,8 +85,12 @@ mod tests {
         for (wanted, text) in [("ab", ""), ("ab", "a"), ("ab", "a b"), ("abc", "xab"), ("ä", "a"), ("a", "Ä")] {
             assert!(!found(wanted, text), "{wanted} in {text}");
         }
-        assert_eq!((Search::of(""), Search::of(" \t")), (None, None));
-        assert_eq!(Search::of(" Ab ").unwrap().text(), "ab");
-        assert!(Search::of("x").unwrap().is_in_any(["a", "X"]) && !Search::of("x").unwrap().is_in_any([]));
+        assert_eq!((of(""), of(" \t")), (None, None));
+        assert_eq!(of(" Ab ").unwrap().text(), "ab");
+        assert!(of("x").unwrap().is_in_any(["a", "X"]) && !of("x").unwrap().is_in_any([]));
+        for typed in ["2001:DB8::1", "ip:2001:db8:0:0::1", " 2001:db8::1 "] {
+            assert!(of(typed).unwrap().is_of("ip:2001:db8::1"), "{typed}");
+        }
+        assert!(of("db8").unwrap().is_of("ip:2001:db8::1") && !of("2001:db8::2").unwrap().is_of("ip:2001:db8::1"));
     }
 }

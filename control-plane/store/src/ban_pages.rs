@@ -26,13 +26,13 @@ pub(super) fn page(db: &Connection, now: u64, query: BanQuery) -> rusqlite::Resu
             values.push(Value::Text(value));
         }
     }
-    if let Some((search, key)) = search {
+    if let Some(search) = search {
         let select = format!("{BANS} WHERE {conditions} ORDER BY ref_key");
         let mut found = db.prepare_cached(&select)?;
         let mut found = found.query(params_from_iter(values))?;
         let mut page = BanPage::default();
         while let Some(row) = found.next()? {
-            if is_found(row, &search, key.as_deref())? {
+            if is_found(row, &search)? {
                 if page.total >= skip && page.total - skip < take {
                     page.bans.push(ban(row)?);
                 }
@@ -62,9 +62,8 @@ struct Texts<'a> {
 }
 
 /// Whether a ban is one that is looked for. Most are not: those are read no further than their text.
-fn is_found(row: &Row<'_>, search: &Search, wanted: Option<&str>) -> rusqlite::Result<bool> {
-    let key = row.get_ref(0)?.as_str()?;
-    if search.is_in(key) || wanted == Some(key) {
+fn is_found(row: &Row<'_>, search: &Search) -> rusqlite::Result<bool> {
+    if search.is_of(row.get_ref(0)?.as_str()?) {
         return Ok(true);
     }
     let json = row.get_ref(1)?.as_str()?;

@@ -267,8 +267,8 @@ pub struct BanQuery {
     pub reason: Option<String>,
     /// Only those that this operator or node, or the ledger, has issued.
     pub issued_by: Option<String>,
-    /// Only those whose key, reason, issuer or one of whose tags has a text in it, or whose key is the one beside it.
-    pub search: Option<(Search, Option<String>)>,
+    /// Only those whose key, reason, issuer or one of whose tags has a text in it, or that are on the identity that it is.
+    pub search: Option<Search>,
     /// How many are left out at the beginning.
     pub skip: u64,
     /// How many are read at most.

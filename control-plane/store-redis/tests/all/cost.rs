@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use base::identity::Identity;
 use base::search::Search;
 use serde_json::json;
 use store::counts::{BudgetTake, Counted};
@@ -103,7 +104,7 @@ async fn measure_searches(name: &str, store: &dyn Store, count: u64) {
     }
     println!("{name}: {} bans", store.bans_count(NOW).await.unwrap());
     for text in ["", "10.200.", "11.1", "949110", "spraying", "gateway-3", "route-17", "nothing like it"] {
-        let search = Search::of(text).map(|search| (search, None));
+        let search = Search::of(text, Identity::parse);
         let query = BanQuery { search, take: 1000, ..BanQuery::default() };
         let (mut times, mut total) = (Vec::new(), 0);
         for _ in 0..10 {

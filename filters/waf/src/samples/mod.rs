@@ -81,8 +81,8 @@ impl Waf {
         if first {
             self.counted.exchange();
         }
-        let has_signs = callers::has_signs(exchange);
-        if first && has_signs {
+        let has_signs = first && callers::has_signs(exchange);
+        if has_signs {
             let caller = callers::caller(exchange);
             if let Ok(mut sampler) = Samples::of(host).0.try_borrow_mut() {
                 sampler.suspect(caller);

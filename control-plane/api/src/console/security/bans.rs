@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::call::{
     Answer, BAN_SECONDS, Body, Caller, charged, charged_key, done, identity, key_or_text, millis, not_done, read, text,
-    typed_key,
 };
 use super::paging::Paging;
 use super::{describe, shapes};
@@ -103,7 +102,7 @@ async fn bans(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
         key: paging.filter("ref").map(|wanted| charged_key(&fabric, wanted)),
         reason: text("reason"),
         issued_by: text("issued_by"),
-        search: paging.search().map(|(search, typed)| (search, typed_key(&fabric, typed))),
+        search: paging.search(|typed| charged(&fabric, Some(typed))),
         skip: u64::try_from(paging.skip()).unwrap_or(u64::MAX),
         take: u64::try_from(paging.size()).unwrap_or(u64::MAX),
     };
@@ -117,14 +116,12 @@ async fn allowlist(State(fabric): State<Fabric>, parameters: Parameters) -> Answ
     let mut entries = fabric.store().allowlist(fabric.now()).await?;
     let reference = paging.filter("ref").map(|wanted| key_or_text(identity(Some(wanted)), wanted));
     let (reason, by) = (paging.filter("reason"), paging.filter("added_by"));
-    let search = paging.search().map(|(search, typed)| {
-        let typed = identity(Some(typed)).or_else(|_| identity(Some(&format!("ip:{typed}"))));
-        (search, typed.ok().map(|identity| identity.key()))
-    });
+    let search = paging.search(|typed| identity(Some(typed)));
     entries.retain(|entry| {
-        search.as_ref().is_none_or(|(search, typed)| {
-            search.is_in_any([&*entry.key, &*entry.reason, &*entry.added_by]) || typed.as_ref() == Some(&entry.key)
-        }) && reference.as_ref().is_none_or(|wanted| entry.key == *wanted)
+        search
+            .as_ref()
+            .is_none_or(|search| search.is_of(&entry.key) || search.is_in_any([&*entry.reason, &*entry.added_by]))
+            && reference.as_ref().is_none_or(|wanted| entry.key == *wanted)
             && reason.is_none_or(|wanted| entry.reason == wanted)
             && by.is_none_or(|wanted| entry.added_by == wanted)
     });

@@ -65,13 +65,6 @@ pub(super) fn charged_key(fabric: &Fabric, text: &str) -> String {
     key_or_text(charged(fabric, Some(text)), text)
 }
 
-/// The key of the identity that a searched text is, as operators type it: with its kind, or an address or a network alone.
-pub(super) fn typed_key(fabric: &Fabric, text: &str) -> Option<String> {
-    let text = text.trim();
-    let read = charged(fabric, Some(text)).or_else(|_| charged(fabric, Some(&format!("ip:{text}"))));
-    read.ok().map(|identity| identity.key())
-}
-
 /// The key of the identity that a filter names; text that is no identity stays as it is and matches nothing.
 pub(super) fn key_or_text(read: Result<Identity, String>, text: &str) -> String {
     read.map_or_else(|_| text.to_owned(), |identity| identity.key())

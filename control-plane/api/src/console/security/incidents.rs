@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Answer, Body, Caller, charged, charged_key, done, not_done, read, text, typed_key};
+use super::call::{Answer, Body, Caller, charged, charged_key, done, not_done, read, text};
 use super::paging::Paging;
 use super::{describe, shapes};
 use crate::error::ApiError;
@@ -72,7 +72,7 @@ impl Outcome {
 struct Wanted<'a> {
     key: Option<String>,
     state: Option<&'a str>,
-    search: Option<(Search, Option<String>)>,
+    search: Option<Search>,
     outcome: Option<Outcome>,
     window: u64,
 }
@@ -82,7 +82,7 @@ impl<'a> Wanted<'a> {
         Wanted {
             key: paging.filter("ref").map(|wanted| charged_key(fabric, wanted)),
             state: paging.filter("state"),
-            search: paging.search().map(|(search, typed)| (search, typed_key(fabric, typed))),
+            search: paging.search(|typed| charged(fabric, Some(typed))),
             outcome,
             window: fabric.incident_limits().window,
         }
@@ -98,11 +98,11 @@ impl<'a> Wanted<'a> {
                 Some(Outcome::Observed) => incident.enforced_count == 0,
                 Some(Outcome::Banned) | None => true,
             }
-            && self.search.as_ref().is_none_or(|(search, typed)| {
+            && self.search.as_ref().is_none_or(|search| {
                 let lists = [&incident.tags, &incident.routes, &incident.categories, &incident.actions];
-                search.is_in_any([&*incident.key, &*incident.last_message, &*incident.node])
+                search.is_of(&incident.key)
+                    || search.is_in_any([&*incident.last_message, &*incident.node])
                     || search.is_in_any(lists.into_iter().flatten().map(String::as_str))
-                    || typed.as_ref() == Some(&incident.key)
             })
     }
 }

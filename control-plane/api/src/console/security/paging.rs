@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::error::ApiError;
 use crate::openapi::Operation;
 use crate::query::{PAGES, Parameters, positive};
+use base::identity::Identity;
 use base::search::Search;
 
 /// The entries of a page where nothing else is said.
@@ -57,10 +58,9 @@ impl Paging {
         self.filters.iter().rev().find(|(known, _)| *known == field).map(|(_, value)| value.as_str())
     }
 
-    /// What is searched for, and as it was typed; `None` where nothing is.
-    pub(super) fn search(&self) -> Option<(Search, &str)> {
-        let typed = self.filter("text")?;
-        Some((Search::of(typed)?, typed))
+    /// What is searched for; `None` where nothing is. `identity` reads the identity that the text may be.
+    pub(super) fn search(&self, identity: impl Fn(&str) -> Result<Identity, String>) -> Option<Search> {
+        Search::of(self.filter("text")?, identity)
     }
 
     /// How many entries are left out before the page.

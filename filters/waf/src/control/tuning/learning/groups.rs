@@ -12,11 +12,21 @@ use crate::samples::shape;
 /// From how many callers: one alone cannot make a proposal.
 pub(super) const MIN_CALLERS: usize = 3;
 /// From how many networks, unless all matches of the window come from one: addresses of one are cheap.
-pub(super) const MIN_NETWORKS: usize = 2;
+const MIN_NETWORKS: usize = 2;
 /// From how many paths an exclusion for all paths is tried first.
 const MANY_PATHS: usize = 3;
 /// The callers whose values are described, of all paths of a group, at most.
 const MAX_SHAPES: usize = 64;
+
+/// How many networks it takes, where a window has seen callers of so many.
+pub(super) fn networks_needed(seen: usize) -> usize {
+    seen.min(MIN_NETWORKS)
+}
+
+/// Whether what these callers send is not the doing of a few.
+pub(super) fn are_enough(callers: &BTreeSet<u64>, networks_needed: usize) -> bool {
+    callers.len() >= MIN_CALLERS && networks(callers.iter()) >= networks_needed
+}
 
 /// The entries of a rule at an input, on all paths.
 #[derive(Default)]
@@ -42,7 +52,7 @@ impl Groups {
             group.callers.extend(&entry.callers);
             entry.shapes.iter().for_each(|one| shape::add(&mut group.shapes, *one, MAX_SHAPES));
         }
-        Self { of, networks_needed: window.networks().min(MIN_NETWORKS) }
+        Self { of, networks_needed: networks_needed(window.networks()) }
     }
 
     /// Why nothing is proposed for an entry; `None` if something may be.
@@ -71,7 +81,7 @@ impl Groups {
     }
 
     fn are_enough(&self, callers: &BTreeSet<u64>) -> bool {
-        callers.len() >= MIN_CALLERS && networks(callers.iter()) >= self.networks_needed
+        are_enough(callers, self.networks_needed)
     }
 
     /// Under what an exclusion on the path of an entry, and one for all paths, might hold. `phase` is that of the rule.

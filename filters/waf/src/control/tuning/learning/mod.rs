@@ -95,8 +95,9 @@ pub(in crate::control) const REPORT: Operation = Operation {
 };
 /// Verified exclusions are written.
 pub(in crate::control) const LEARNING_APPLY: Operation = Operation {
-    summary: "Write verified exclusions",
-    description: "All of the report that were verified, or those of them that are named; nothing else.",
+    summary: "Write verified exclusions and rules of a profile",
+    description: "All of the report that were verified, or those of them that are named; nothing that is not verified. Rules that report values \
+                  outside of the profile of a parameter only where `parameters` names it.",
     body_text: "The id of a WAF config, the keys of entries, and the reason.",
     example: || json!({ "config_ref": "shop", "keys": ["942100|ARGS:content|/posts/{id}"], "reason": "learned in the first week" }),
     answer_text: "What was written.",

@@ -11,7 +11,7 @@ use super::super::operations;
 use super::super::shape::Shape;
 use super::super::target::Target;
 use super::super::windows::{Window, networks, parameter_key};
-use super::groups::{MIN_CALLERS, MIN_NETWORKS};
+use super::groups::{MIN_CALLERS, are_enough, networks_needed};
 use crate::samples::cardinality::estimate;
 use crate::samples::messages::Parameter;
 
@@ -33,7 +33,7 @@ pub(super) struct Profiled<'w> {
 /// The parameters of a window, those first that most requests have.
 pub(super) fn profiles(window: &Window) -> Vec<Profiled<'_>> {
     let callers = window.parameters.values().flat_map(|one| &one.shapes).map(|one| &one.caller);
-    let needed = networks(callers).min(MIN_NETWORKS);
+    let needed = networks_needed(networks(callers));
     let mut all: Vec<&Parameter> = window.parameters.values().collect();
     all.sort_by(|one, other| {
         other.count.cmp(&one.count).then_with(|| (&one.path, &one.target).cmp(&(&other.path, &other.target)))
@@ -44,8 +44,7 @@ pub(super) fn profiles(window: &Window) -> Vec<Profiled<'_>> {
 impl<'w> Profiled<'w> {
     fn of(parameter: &'w Parameter, networks_needed: usize) -> Option<Self> {
         let target = Target::parse(parameter.target.as_bytes())?;
-        let are_enough =
-            |callers: &BTreeSet<u64>| callers.len() >= MIN_CALLERS && networks(callers.iter()) >= networks_needed;
+        let are_enough = |callers: &BTreeSet<u64>| are_enough(callers, networks_needed);
         let callers = parameter.shapes.iter().map(|one| one.caller).collect();
         let (shape, note) = match () {
             () if parameter.count < MIN_REQUESTS => (None, format!("fewer than {MIN_REQUESTS} requests")),

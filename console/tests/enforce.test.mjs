@@ -31,13 +31,14 @@ after(async () => {
   await server?.stop();
 });
 
-/** Stored events of dry runs: of the route of the policy and of another one, some of them harmless, some about the same request. */
+/** Stored events of dry runs: of the policy and of another one, some of them harmless, some about the same request. */
 function dryRun(url) {
   if (url.searchParams.get("filter.dry_run") !== "true") return { body: { events: [], next: null, complete: true, searched_from: null, examined: 0 } };
   const made = (index, more, decision = {}) => {
     const stored = event(index);
     Object.assign(stored.event, { route: { id: "shop", name: "Shop", node: "gateway-1" }, source: { ip: `203.0.113.${index % 3}` } }, more);
-    Object.assign(stored.event.decision, { action: "deny", dry_run: true, enforced: false }, decision);
+    const policy = stored.event.route.id === "web" ? "web" : "trial";
+    Object.assign(stored.event.decision, { action: "deny", dry_run: true, enforced: false, policy: `threat-policies/${policy}` }, decision);
     Object.assign(stored.event.event, { action: stored.event.decision.action, outcome: index === 11 ? "blocked" : "observed" });
     stored.event.event.module = index === 10 ? "waf" : index % 2 ? "threat-gate" : "threat-response";
     // A request that a WAF would have refused; one of them with the attacker's text in place of the tag.
@@ -46,8 +47,10 @@ function dryRun(url) {
     return stored;
   };
   const same = made(4, {});
-  const events = [made(0, {}), made(1, {}), made(2, {}), made(3, {}), same, { ...same, id: "event_again" }, made(5, {}, { action: "log" }), made(10, {}), made(11, {}, { enforced: true }), ...[6, 7, 8, 9].map((index) => made(index, { route: { id: "web", name: "Web shop", node: "gateway-1" } }))];
-  return { body: { events, next: null, complete: true, searched_from: null, examined: events.length } };
+  const events = [made(0, {}), made(1, {}), made(2, {}), made(3, {}), same, { ...same, id: "event_again" }, made(5, {}, { action: "log" }), made(10, {}, { policy: "waf-configs/main" }), made(11, {}, { enforced: true }), ...[6, 7, 8, 9].map((index) => made(index, { route: { id: "web", name: "Web shop", node: "gateway-1" } }))];
+  const wanted = url.searchParams.get("filter.policy");
+  const found = events.filter(({ event }) => wanted === null || event.decision.policy === wanted);
+  return { body: { events: found, next: null, complete: true, searched_from: null, examined: events.length } };
 }
 
 test("the chain of a route is drawn in the order of execution, with states and policies", async () => {
@@ -132,7 +135,7 @@ test("from dry run to enforcing: what would have been held back, the difference,
   await row("By rule or signal", /img src=x.*1/).waitFor();
   await row("By route", /shop.*5/).waitFor();
   await row("Top callers", /ip:203.0.113.0.*2/).waitFor();
-  assert.match(await dialog.getByRole("link", { name: "ip:203.0.113.0" }).getAttribute("href"), /\/console\/events\?type=security&outcome=observed&dry_run=true&route=shop&from=.*&ref=ip%3A203\.0\.113\.0/);
+  assert.match(await dialog.getByRole("link", { name: "ip:203.0.113.0" }).getAttribute("href"), /\/console\/events\?policy=threat-policies%2Ftrial&type=security&outcome=observed&dry_run=true&from=.*&ref=ip%3A203\.0\.113\.0/);
   await dialog.locator(".diff .added", { hasText: '"dry_run": false' }).waitFor();
   await axe(page, "enforce");
   await dialog.getByRole("button", { name: "Enforce now" }).click();
@@ -266,17 +269,16 @@ test("a honeypot that only watches: what it has seen in the chains that follow i
   const page = await open(browser, server);
   await answer(page, "/events/_status", store);
   await answer(page, "/events/_search", (url) => {
-    const wanted = ["plugin", "outcome", "dry_run", "route"].map((name) => url.searchParams.get(`filter.${name}`));
-    assert.deepEqual(wanted, ["honeypot", "observed", null, null]);
-    const seen = (index, name, route, tag = "honeypot:path") => {
+    const wanted = ["policy", "plugin", "outcome", "dry_run", "route"].map((name) => url.searchParams.get(`filter.${name}`));
+    assert.deepEqual(wanted, ["honeypot-policies/baits", "honeypot", "observed", null, null]);
+    const seen = (index, route) => {
       const stored = event(index);
-      Object.assign(stored.event, { route: route && { id: route, name: route, node: "gateway-1" }, message: `honeypot \`${name}\`: the decoy path \`/.env\` was asked for`, decision: { action: "log", dry_run: false, enforced: false } });
+      Object.assign(stored.event, { route: route && { id: route, name: route, node: "gateway-1" }, message: "honeypot `Baits`: the decoy path `/.env` was asked for", decision: { action: "log", dry_run: false, enforced: false, policy: "honeypot-policies/baits" } });
       Object.assign(stored.event.event, { category: "honeypot", outcome: "observed", action: "log", module: "honeypot" });
-      stored.event.threat.signals = [{ source: "honeypot.path", kind: "honeypot", tag, detail: `the decoy path \`/.env\` was asked for` }, { source: "traffic", tag: "traffic:burst", detail: "many requests" }];
+      stored.event.threat.signals = [{ module: "honeypot", source: "honeypot.path", kind: "honeypot", tag: "honeypot:path", detail: "the decoy path `/.env` was asked for" }, { module: "traffic-guard", source: "traffic", tag: "traffic:burst", detail: "many requests" }];
       return stored;
     };
-    // Of this honeypot, of another one in the same chain, and of a chain that no longer follows this one.
-    return { body: { events: [seen(0, "Baits", "baited"), seen(1, "Traps", "baited"), seen(2, "Baits", "bare"), seen(3, "Baits", null)], next: null, complete: true, searched_from: null, examined: 4 } };
+    return { body: { events: [seen(0, "baited")], next: null, complete: true, searched_from: null, examined: 1 } };
   });
   await login(page, "/console/policies/routes/baited");
   const step = page.locator(".flow-step", { hasText: "Baits" });
@@ -285,7 +287,7 @@ test("a honeypot that only watches: what it has seen in the chains that follow i
   const dialog = page.getByRole("dialog");
   await dialog.getByText("Would have been held back in the last day: requests 1, callers 1.").waitFor();
   assert.deepEqual(await dialog.getByRole("table", { name: "By rule or signal" }).locator("th").allTextContents(), ["the decoy path `/.env` was asked for "]);
-  assert.match(await dialog.getByRole("link", { name: "Show the events" }).getAttribute("href"), /plugin=honeypot&outcome=observed&route=baited/);
+  assert.match(await dialog.getByRole("link", { name: "Show the events" }).getAttribute("href"), /policy=honeypot-policies%2Fbaits&plugin=honeypot&outcome=observed/);
   await dialog.getByLabel("Reason").fill("scanners alone");
   await dialog.getByRole("checkbox").check();
   await dialog.getByRole("button", { name: "Enforce now" }).click();

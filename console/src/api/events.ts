@@ -20,7 +20,7 @@ export interface EventBody {
   incident?: { id?: string; count?: number };
   route?: { id?: string | null; name?: string | null; node?: string | null };
   http?: { request_id?: string | null; method?: string; host?: string; path?: string; status?: number | null };
-  decision?: { action?: string; score?: number; tier?: number | null; dry_run?: boolean; enforced?: boolean; reason?: string };
+  decision?: { action?: string; score?: number; tier?: number | null; dry_run?: boolean; enforced?: boolean; reason?: string; policy?: string | null; tag?: string | null; subject?: string | null };
   matches?: Match[];
   config?: { id?: string; name?: string };
   block?: { status?: number; rule_id?: number; msg?: string } | null;
@@ -74,7 +74,7 @@ export interface Explained {
   reference: string;
   found: boolean;
   request: { at: string; method: string; host: string; path: string; status: number | null; route: { id: string | null; name: string | null; node: string | null } | null; source: { ip?: string; network?: string; apikey?: string | null; user?: string | null } | null } | null;
-  verdict: { outcome: string; action: string; module: string; dry_run: boolean; enforced: boolean; score: number; tier: number | null; reason: string } | null;
+  verdict: { outcome: string; action: string; module: string; dry_run: boolean; enforced: boolean; score: number; tier: number | null; reason: string; policy: string | null } | null;
   incident: string | null;
   signals: Signal[];
   rules: Match[];
@@ -136,7 +136,7 @@ export interface Overview {
 export type Span = "hour" | "day" | "week";
 
 /** Filters of a search and of the stream, without their prefix. */
-export type Filters = Partial<Record<"reference" | "ref" | "route" | "config" | "rule" | "plugin" | "outcome" | "action" | "category" | "dry_run" | "incident" | "node" | "type" | "id", string>>;
+export type Filters = Partial<Record<"reference" | "ref" | "route" | "config" | "policy" | "rule" | "plugin" | "outcome" | "action" | "category" | "dry_run" | "incident" | "node" | "type" | "id", string>>;
 
 function prefixed(filters: Filters): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(filters).map(([name, value]) => [`filter.${name}`, value]));

@@ -31,26 +31,6 @@ export interface Findings {
 const PAGES = 8;
 const TAGS: Record<Guard, string> = { "object-guard": "objects:", "login-guard": "login:" };
 
-/** The kind of objects, or the account, that the sentence of an event names. */
-export function subjectOf(guard: Guard, message: string): string | null {
-  const found = guard === "login-guard" ? /; the account is ([0-9a-f]{12})\b/.exec(message) : /`([^`]{1,400})`/.exec(message);
-  return found?.[1] ?? null;
-}
-
-/** How the sentences of events begin, by tag. A request may have the tags of several patterns; its event is about one of them. */
-const SENTENCES: [string, string][] = [
-  ["credential stuffing:", "login:credential_stuffing"], ["password spraying:", "login:password_spraying"], ["account under attack:", "login:account_under_attack"], ["account takeover:", "login:account_takeover"], ["breached password:", "login:breached_password"],
-  ["surge of objects:", "objects:surge"], ["sequential walk:", "objects:sequential"], ["enumeration of objects:", "objects:enumeration"], ["budget of objects:", "objects:budget"], ["budgets of objects are not counted:", "objects:budget_uncounted"],
-];
-
-/** The tags of the guard in an event: that of its pattern, or all where the sentence is not known. */
-export function patternsOf(guard: Guard, { event }: Stored): string[] {
-  const tags = [...(event.threat?.tags ?? []), ...(event.threat?.signals ?? []).map((signal) => signal.tag ?? "")];
-  const own = [...new Set(tags.filter((tag) => tag.startsWith(TAGS[guard])))];
-  const known = SENTENCES.find(([start]) => event.message?.startsWith(start))?.[1];
-  return known?.startsWith(TAGS[guard]) ? [known] : own;
-}
-
 async function read(filters: Filters, from: string, signal?: AbortSignal): Promise<{ events: Stored[]; partial: boolean }> {
   const events: Stored[] = [];
   let cursor: string | null = null;
@@ -88,9 +68,9 @@ export async function findings(guard: Guard, span: Span, signal?: AbortSignal): 
   return {
     events,
     callers: by((stored) => [refOf(stored)]),
-    patterns: by((stored) => patternsOf(guard, stored)),
+    patterns: by(({ event }) => [event.decision?.tag]),
     routes: by(({ event }) => [event.route?.id]),
-    subjects: by(({ event }) => [subjectOf(guard, event.message ?? "")]),
+    subjects: by(({ event }) => [event.decision?.subject]),
     refused: refused.size,
     byScore: byScore.size,
     partial: partial || scored.partial,

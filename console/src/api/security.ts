@@ -9,6 +9,8 @@ export interface Ref {
 
 /** A contribution to a score. */
 export interface Signal {
+  /** The plugin that has added it. */
+  module?: string | null;
   source?: string;
   kind?: string;
   tag?: string;

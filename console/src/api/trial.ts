@@ -19,8 +19,6 @@ export interface Trial {
   byAction: Tally[];
   /** The newest requests, one for each path and cause; at most [`EXAMPLES`]. */
   examples: Stored[];
-  /** The plugins whose events count. */
-  plugins: string[];
   /** Not all events were read: the figures are at least these. */
   partial: boolean;
   /** The oldest event that was looked at, if not all of the day was. */
@@ -41,19 +39,11 @@ function isHeldBack({ event }: Stored): boolean {
   return event.decision?.dry_run === true && !HARMLESS.has(event.decision.action ?? event.event?.action ?? "log");
 }
 
-/** The plugins that follow a threat policy. Refusals that the WAF did not make are dry runs as well, and are its own. */
-const OF_THREAT_POLICIES = new Set(["threat-gate", "threat-response"]);
-
 /** Whether a plugin would have refused the request, changed or replaced the response, or banned the caller, if it were not for its own dry run. */
 const isReported = ({ event }: Stored) => event.event?.outcome === "observed" && event.decision?.dry_run === true;
 
 /** Whether a honeypot has watched a request that it would refuse otherwise. */
 const isWatched = ({ event }: Stored) => event.event?.outcome === "observed" && event.event.module === "honeypot";
-
-/** The tags of a plugin with a dry run of its own: its events have the signals of the plugins before it as well. */
-const OWN_TAGS: Record<string, RegExp> = {
-  fail2ban: /^fail2ban/, "api-contract": /^api:(?!query_)/, "query-guard": /^api:query_/, "upload-guard": /^upload:/, "error-leakage": /^leakage:/, "sensitive-data": /^dlp:/,
-};
 
 /** Rules of the Core Rule Set that only write its scores down. */
 const isReport = (rule: number) => rule >= 980_000 && rule < 981_000;
@@ -71,23 +61,19 @@ function causes({ event }: Stored, plugin: string | undefined): Cause[] {
     const first = refusal.rule_id ? [{ name: String(refusal.rule_id), note: refusal.msg ?? "" }] : [{ name: refusal.msg ?? "", note: "" }];
     return [...first, ...(event.matches ?? []).flatMap(({ rule_id, msg }) => (rule_id && !isReport(rule_id) ? [{ name: String(rule_id), note: msg ?? "" }] : []))];
   }
-  const own = plugin ? OWN_TAGS[plugin] : undefined;
-  return (event.threat?.signals ?? []).flatMap(({ tag, source, detail }): Cause[] => {
+  // An event has the signals of the plugins before it as well.
+  const own = (event.threat?.signals ?? []).filter(({ module }) => !plugin || module === plugin);
+  return own.flatMap(({ tag, source, detail }): Cause[] => {
     const name = tag ?? source ?? "";
-    if (own && !own.test(name)) return [];
-    if (plugin === "honeypot") return name.startsWith("honeypot:") ? [{ name: typeof detail === "string" ? detail : name, note: "" }] : [];
+    if (plugin === "honeypot") return [{ name: typeof detail === "string" ? detail : name, note: "" }];
     // The WAF's signal names the first rule that matched, and how many more did.
     const rule = /^rule (\d+): (.*?)(?: and \d+ more)?$/s.exec(typeof detail === "string" ? detail : "");
     return [{ name, note: "" }, ...(rule && source === "waf.seclang" ? [{ name: rule[1] ?? "", note: rule[2] ?? "" }] : [])];
   });
 }
 
-/**
- * Reads the events of the last day that `filters` select; `routes` are those whose chain follows the policy, null for requests without a
- * route. At most 6,000 events are read. With a filter for a plugin, what it has reported counts, unless it names one of `others`: the
- * names of other honeypot policies.
- */
-export async function trial(filters: Filters, routes: (string | null)[] | null, others: string[], signal?: AbortSignal): Promise<Trial> {
+/** Reads the events of the last day that `filters` select, at most 6,000. With a filter for a plugin, what it has reported counts. */
+export async function trial(filters: Filters, signal?: AbortSignal): Promise<Trial> {
   const from = new Date(Date.now() - 86_400_000).toISOString();
   const found: Stored[] = [];
   let cursor: string | null = null;
@@ -100,9 +86,7 @@ export async function trial(filters: Filters, routes: (string | null)[] | null, 
     if (!cursor) break;
   }
   const counts = filters.plugin === "honeypot" ? isWatched : filters.plugin ? isReported : isHeldBack;
-  const isIn = ({ event }: Stored) => routes === null || (routes.includes(event.route?.id ?? null) && (!!filters.plugin || OF_THREAT_POLICIES.has(event.event?.module ?? "")));
-  const isOfOther = ({ event }: Stored) => others.some((name) => event.message?.startsWith(`honeypot \`${name}\`: `));
-  const own = found.filter((stored) => counts(stored) && isIn(stored) && !isOfOther(stored));
+  const own = found.filter(counts);
   return { ...tally(own, filters.plugin), partial: cursor !== null, from: cursor ? searched ?? found.at(-1)?.at ?? null : null };
 }
 
@@ -142,6 +126,5 @@ function tally(events: Stored[], plugin: string | undefined): Omit<Trial, "parti
     seen.add(request);
   }
   const top = (of: Map<string, Set<string>>) => [...of].map(([name, requests]) => ({ name, requests: requests.size, note: notes.get(name) ?? "" })).sort((a, b) => b.requests - a.requests);
-  const plugins = [...new Set(events.map(({ event }) => event.event?.module ?? "waf"))];
-  return { requests: seen.size, callers: sets.caller.size, byRule: top(sets.rule), byRoute: top(sets.route), byCaller: top(sets.caller), byAction: top(sets.action), examples, plugins };
+  return { requests: seen.size, callers: sets.caller.size, byRule: top(sets.rule), byRoute: top(sets.route), byCaller: top(sets.caller), byAction: top(sets.action), examples };
 }

@@ -195,6 +195,7 @@ export const de: Catalogue = {
   "col.name": "Name",
   "col.node": "Gateway",
   "col.plugin": "Plugin",
+  "col.policy": "Policy",
   "col.reason": "Grund",
   "col.reference": "Referenz",
   "col.request": "Anfrage",

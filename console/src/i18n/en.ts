@@ -193,6 +193,7 @@ export const en = {
   "col.name": "Name",
   "col.node": "Gateway",
   "col.plugin": "Plugin",
+  "col.policy": "Policy",
   "col.reason": "Reason",
   "col.reference": "Reference",
   "col.request": "Request",

@@ -64,9 +64,9 @@ const SAMPLED = new Set(["api-contract", "query-guard"]);
 export function policySubject(collection: string, tagged: Tagged): Subject {
   const { entity } = tagged;
   const filters: Record<string, Filters> = {
-    "threat-policies": { type: "security", outcome: "observed", dry_run: "true" },
+    "threat-policies": { policy: `threat-policies/${entity.id}`, type: "security", outcome: "observed", dry_run: "true" },
     "waf-configs": { config: entity.id, dry_run: "true" },
-    "honeypot-policies": { plugin: "honeypot", outcome: "observed" },
+    "honeypot-policies": { policy: `honeypot-policies/${entity.id}`, plugin: "honeypot", outcome: "observed" },
   };
   return { title: entity.name || entity.id, collection, tagged, after: { ...entity, ...POLICIES[collection]?.enforcing }, filters: filters[collection] ?? {}, routes: null, isPolicy: true, sampled: false };
 }
@@ -95,7 +95,7 @@ interface Evidence {
 async function evidence({ collection, tagged, filters, routes, isPolicy }: Subject, signal: AbortSignal): Promise<Evidence> {
   const status = eventStatus(signal).catch(() => null);
   const id = tagged.entity.id;
-  if (routes !== null && filters.plugin !== "fail2ban") return { trial: await trial(filters, null, [], signal), routes, stored: (await status)?.enabled ?? false, gateIsOpen: false };
+  if (routes !== null && filters.plugin !== "fail2ban") return { trial: await trial(filters, signal), routes, stored: (await status)?.enabled ?? false, gateIsOpen: false };
   const [{ global, policies }, all] = await Promise.all([loadPolicies(signal), list("routes", signal)]);
   const enabled = all.filter((route) => route.enabled !== false);
   // The global chain runs before every route, and where there is none.
@@ -106,11 +106,7 @@ async function evidence({ collection, tagged, filters, routes, isPolicy }: Subje
     const gates = chainOf(route, global, policies).filter(({ plugin }) => plugin?.name === "threat-gate");
     return gates.length > 0 && !gates.some(({ state }) => state === "active");
   });
-  // Events of a WAF name its configuration. Those of a threat policy do not name it, so the routes say whose they are; those of honeypots have
-  // the name of the policy alone.
-  const others = collection === "honeypot-policies" ? (policies[collection] ?? []).filter((other) => other.id !== id && (other.name || other.id) !== (tagged.entity.name || id)) : [];
-  const found = await trial(filters, collection === "threat-policies" || collection === "honeypot-policies" ? using : null, others.map((other) => other.name || other.id), signal);
-  return { trial: found, routes: using, stored: (await status)?.enabled ?? false, gateIsOpen };
+  return { trial: await trial(filters, signal), routes: using, stored: (await status)?.enabled ?? false, gateIsOpen };
 }
 
 /** The dialog. */
@@ -166,13 +162,11 @@ export function Enforce({ subject, onClose, reload }: { subject: Subject; onClos
 
 function Verdict({ of: { trial, routes, stored, gateIsOpen }, subject }: { of: Evidence; subject: Subject }) {
   const from = new Date(Date.now() - 86_400_000).toISOString();
-  const [plugin, ...others] = trial.plugins;
-  // Events do not name a threat policy or a honeypot's: the plugin, where there is one, and the route come nearest to what was counted.
+  const filters: Record<string, string> = { ...subject.filters, from };
+  // Rules are named by the events of the WAF alone, which do not name a threat policy: a single route comes nearest.
   const [only, ...more] = trial.byRoute;
-  const near = subject.routes === null && subject.isPolicy && subject.collection !== "waf-configs" ? { ...(plugin && others.length === 0 ? { plugin } : {}), ...(only && only.name !== "-" && more.length === 0 ? { route: only.name } : {}) } : {};
-  const filters: Record<string, string> = { ...subject.filters, ...near, from };
-  // Rules are named by the events of the WAF alone.
-  const ofRule = (rule: string) => (subject.collection === "threat-policies" ? { type: "trail", dry_run: "true", ...("route" in near ? { route: near.route } : {}), from, rule } : { ...filters, rule });
+  const ofRoute = only && only.name !== "-" && more.length === 0 ? { route: only.name } : {};
+  const ofRule = (rule: string) => (subject.collection === "threat-policies" ? { type: "trail", dry_run: "true", ...ofRoute, from, rule } : { ...filters, rule });
   const bans = subject.filters.plugin === "fail2ban";
   if (!stored) return <p class="notice warn" role="status">{t("enforce.no_store")}</p>;
   return (

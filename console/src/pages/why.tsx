@@ -48,6 +48,7 @@ function Explanation({ of }: { of: Explained }) {
   const [shown, show] = useState(-1);
   const event = of.events[shown];
   const address = request?.source?.ip;
+  const policy = /^([a-z-]+)\/(.+)$/.exec(verdict?.policy ?? "");
   return (
     <>
       <p class={`notice ${verdict?.enforced ? "bad" : "warn"}`} role="status"><strong>{said(of)}</strong> {verdict?.reason}</p>
@@ -70,6 +71,7 @@ function Explanation({ of }: { of: Explained }) {
             of={[
               [t("col.action"), verdict && <Badge tone={verdict.enforced ? "bad" : "warn"}>{word("decision", verdict.action)}</Badge>],
               [t("col.plugin"), verdict?.module],
+              [t("col.policy"), policy && <a href={href(`/policies/${policy[1]}/${encodeURIComponent(policy[2] ?? "")}`)}>{policy[2]}</a>],
               [t("col.score"), verdict && t("unit.points", { count: verdict.score })],
               [t("why.tier"), verdict?.tier !== null && verdict?.tier !== undefined ? String(verdict.tier + 1) : ""],
               [t("why.incident"), of.incident && <a href={href("/events", { incident: of.incident })}>{of.incident}</a>],

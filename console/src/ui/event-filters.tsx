@@ -8,7 +8,7 @@ import { href, navigate, useRoute } from "../router";
 const TEXTS: [keyof Filters, Key][] = [
   ["ref", "col.identity"], ["route", "filter.route"], ["plugin", "col.plugin"], ["rule", "filter.rule"], ["action", "col.action"], ["node", "col.node"],
 ];
-const ALL: (keyof Filters)[] = ["reference", "ref", "route", "config", "rule", "plugin", "outcome", "action", "category", "dry_run", "incident", "node", "type", "id"];
+const ALL: (keyof Filters)[] = ["reference", "ref", "route", "config", "policy", "rule", "plugin", "outcome", "action", "category", "dry_run", "incident", "node", "type", "id"];
 
 /** Spans of time that end now, in milliseconds. */
 const SINCE = { hour: 3_600_000, day: 86_400_000, week: 604_800_000 };

@@ -121,7 +121,7 @@ fn tell(events: &EventHub, promotion: &Promotion, now: u64) {
         "message": detail,
         "decision": {
             "action": "ban", "score": total.min(100.0), "tier": null, "dry_run": false, "enforced": banned,
-            "reason": detail, "held_ms": 0,
+            "reason": detail, "held_ms": 0, "policy": null, "tag": null, "subject": null,
         },
     });
     if let Err(error) = events.publish(event.to_string().as_bytes()) {

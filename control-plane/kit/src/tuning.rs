@@ -70,6 +70,10 @@ pub trait Tuner {
     /// Called before [`Tuner::propose`], which refuses a name that it does not know.
     fn accept(&mut self, names: &[String]);
 
+    /// The inputs for which a rule is proposed that reports values that are not what they usually are, by the names that the report has for
+    /// them. Called before [`Tuner::propose`], which refuses a name that it does not know.
+    fn profile(&mut self, names: &[String]);
+
     /// Tries changes for what was learned. `progress` is told how many are tried, and how many there are.
     ///
     /// # Errors

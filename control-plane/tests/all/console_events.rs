@@ -21,7 +21,7 @@ fn event(number: u64) -> Value {
         "route": { "id": "shop", "name": "Shop", "node": "edge-1" }, "incident": { "id": "incident_1" },
         "threat": { "score": 72, "signals": [{ "source": "waf.seclang", "kind": "waf", "tag": "waf:match" }] },
         "http": { "request_id": format!("ref-{number}"), "method": "GET", "host": "shop.test", "path": "/a", "status": 403 },
-        "decision": { "tier": 1, "dry_run": !number.is_multiple_of(2), "enforced": number.is_multiple_of(2), "reason": "score 72" },
+        "decision": { "tier": 1, "dry_run": !number.is_multiple_of(2), "enforced": number.is_multiple_of(2), "reason": "score 72", "policy": "threat-policies/strict" },
     })
 }
 
@@ -75,6 +75,8 @@ async fn events_are_found_in_pages_by_all_filters() {
         ("filter.type=trail", 0),
         ("filter.rule=942100", 0),
         ("filter.config=c", 0),
+        ("filter.policy=threat-policies/strict", 25),
+        ("filter.policy=strict", 0),
         ("filter.route=%25", 0),
         ("filter.route=sho_", 0),
         ("filter.route=%27%20OR%201=1", 0),
@@ -146,7 +148,7 @@ async fn a_reference_explains_what_happened_to_a_request() {
         body["verdict"],
         json!({
             "outcome": "blocked", "action": "deny", "module": "threat-response", "dry_run": false, "enforced": true, "score": 72,
-            "tier": 1, "reason": "score 72",
+            "tier": 1, "reason": "score 72", "policy": "threat-policies/strict",
         })
     );
     assert_eq!(body["request"]["route"], json!({ "id": "shop", "name": "Shop", "node": "edge-1" }));

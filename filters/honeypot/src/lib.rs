@@ -14,8 +14,8 @@ use std::rc::Rc;
 
 use exchange::bans::{self, BanScope, Banned, NewBan};
 use exchange::{
-    Action, Build, Category, Decision, Exchange, Host, Outcome, Plugin, PluginDefinition, Refusal, Request, Role,
-    SecurityEvent, Signal, Slot, Verdict,
+    About, Action, Build, Category, Decision, Exchange, Host, Outcome, Plugin, PluginDefinition, Refusal, Request,
+    Role, SecurityEvent, Signal, Slot, Verdict,
 };
 use prost::Message as _;
 
@@ -83,9 +83,10 @@ impl Plugin for Honeypot {
 
 impl Honeypot {
     fn react(&self, mut reason: String, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        let about = About::policy("honeypot-policies", &self.step.id);
         match self.reaction {
             HoneypotReaction::Unspecified | HoneypotReaction::Monitor => {
-                let decision = Decision::new(Action::Log, exchange.score.total(), reason);
+                let decision = Decision::new(Action::Log, exchange.score.total(), reason).about(about);
                 let event = SecurityEvent {
                     category: Category::Honeypot,
                     outcome: Outcome::Observed,
@@ -102,7 +103,7 @@ impl Honeypot {
                 reason.push_str(&outcome);
             }
         }
-        Verdict::Refuse(Refusal::new(self.status, Category::Honeypot, reason).scored())
+        Verdict::Refuse(Refusal::new(self.status, Category::Honeypot, reason).scored().about(about))
     }
 
     /// Bans the caller, unless it is banned for about as long already; what came of it, for people.

@@ -23,6 +23,9 @@ pub struct HoneypotStep {
     /// How long a ban lasts, in seconds.
     #[prost(uint64, tag = "6")]
     pub ban_for_seconds: u64,
+    /// The id of the policy.
+    #[prost(string, tag = "7")]
+    pub id: String,
 }
 
 /// What is done about a match.

@@ -1,6 +1,6 @@
 //! Signals and events of patterns.
 
-use exchange::{Action, Category, Decision, Exchange, Host, Outcome, SecurityEvent, Signal, Table, Update};
+use exchange::{About, Action, Category, Decision, Exchange, Host, Outcome, SecurityEvent, Signal, Table, Update};
 
 use crate::attempt::Attempt;
 use crate::patterns::{Finding, Pattern, Subject};
@@ -55,12 +55,14 @@ impl LoginGuard {
             return;
         }
         let mut reason = self.describe(finding);
-        let shown = self.pseudonyms.shown(&attempt.user).filter(|_| attempt.has_user);
-        if let (Subject::Account, Some(shown)) = (finding.subject, shown) {
+        let of_account = finding.subject == Subject::Account && attempt.has_user;
+        let account = self.pseudonyms.shown(&attempt.user).filter(|_| of_account).unwrap_or_default();
+        if !account.is_empty() {
             reason.push_str("; the account is ");
-            reason.push_str(&shown);
+            reason.push_str(&account);
         }
         let decision = Decision::new(Action::Log, exchange.score.total(), reason);
+        let decision = decision.about(About::pattern(finding.pattern.tag(), account));
         let event = SecurityEvent {
             category: Category::Login,
             outcome: Outcome::Observed,

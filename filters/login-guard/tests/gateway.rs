@@ -64,6 +64,9 @@ fn attacks_on_logins_are_noticed_and_refused_by_the_policy() {
     assert_eq!((&found["event"]["category"], &found["event"]["outcome"]), (&json!("login"), &json!("observed")));
     assert_eq!((&found["source"]["ip"], &found["route"]["id"]), (&json!("127.0.9.1"), &json!("app")), "{found}");
     assert_eq!(found["threat"]["tags"], json!(["login:credential_stuffing"]), "{found}");
+    assert_eq!(found["threat"]["signals"][0]["module"], "login-guard", "{found}");
+    let about = |event: &Value| (event["decision"]["tag"].clone(), event["decision"]["subject"].clone());
+    assert_eq!(about(&found), (json!("login:credential_stuffing"), Value::Null));
     assert_eq!(login(&gateway, user, 200, "u1", "right"), 200, "another caller");
 
     // One account from many sources, and a login from a new place.
@@ -77,6 +80,7 @@ fn attacks_on_logins_are_noticed_and_refused_by_the_policy() {
     let attacked = event(&gateway, "account under attack: 10 different logins to an account failed from 10 sources");
     let pseudonym = attacked["message"].as_str().unwrap().rsplit_once("; the account is ").unwrap().1.to_owned();
     assert_eq!(pseudonym.len(), 12, "{attacked}");
+    assert_eq!(about(&attacked), (json!("login:account_under_attack"), json!(pseudonym)));
     assert_eq!(login(&gateway, user, 200, "ada@example.com", "right"), 200);
     assert_eq!(events(&gateway, "account takeover"), [] as [Value; 0], "its owner");
     login(&gateway, Ipv4Addr::new(127, 99, 7, 1), 200, "ada@example.com", "guessed");

@@ -138,13 +138,13 @@ impl ObjectGuard {
         let Some(asked) = slot.get::<Asked>() else { return Verdict::Pass };
         let Some(spending) = &asked.spending else { return Verdict::Pass };
         let ends_in = self.budgets.ends_in(spending, host);
-        let reason = self.beyond(&asked.kind, (spending.limit, ends_in), exchange, host);
+        let (reason, about) = self.beyond(&asked.kind, (spending.limit, ends_in), exchange, host);
         if self.budget_logs {
-            self.report_beyond(&reason, spending.key(), exchange, host);
+            self.report_beyond((&reason, about), spending.key(), exchange, host);
             return Verdict::Pass;
         }
         slot.take::<Asked>();
-        let refusal = Refusal::new(TOO_MANY_REQUESTS, Category::Objects, reason);
+        let refusal = Refusal::new(TOO_MANY_REQUESTS, Category::Objects, reason).about(about);
         Verdict::Refuse(refusal.header("retry-after", ends_in.to_string()))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use exchange::{Action, Category, Decision, Exchange, Host, Outcome, SecurityEvent, Signal, Table, Update};
+use exchange::{About, Action, Category, Decision, Exchange, Host, Outcome, SecurityEvent, Signal, Table, Update};
 
 use crate::object::Kind;
 use crate::record::{Enumeration, Patterns, Steps, Surge};
@@ -16,9 +16,6 @@ const REPORT_AFTER: u64 = 60_000;
 const BUDGET_TAG: &str = "objects:budget";
 /// The tag of objects that were not counted, because the control plane did not answer.
 const UNCOUNTED_TAG: &str = "objects:budget_uncounted";
-
-/// A pattern that is on: its tag, its weight, and a sentence.
-type Finding = (&'static str, f64, String);
 
 impl ObjectGuard {
     /// Adds the patterns to the score that are not in `signalled`, and reports those that are due.
@@ -35,16 +32,17 @@ impl ObjectGuard {
         }
         let shown = shown(kind, exchange);
         let limits = &self.limits;
+        let quoted = format!("`{shown}`");
         let surge = patterns.surge.map(|surge| {
-            let text = surge_text(&surge, &shown, limits.surge.bucket_seconds);
+            let text = surge_text(&surge, &quoted, limits.surge.bucket_seconds);
             ("objects:surge", limits.surge.weight, text)
         });
         let walk = patterns.walk.map(|steps| {
-            let text = walk_text(&steps, &shown, limits.walk.window_seconds);
+            let text = walk_text(&steps, &quoted, limits.walk.window_seconds);
             ("objects:sequential", limits.walk.weight, text)
         });
         let enumeration = patterns.enumeration.map(|found| {
-            let text = enumeration_text(&found, &shown, limits.enumeration.window_seconds);
+            let text = enumeration_text(&found, &quoted, limits.enumeration.window_seconds);
             ("objects:enumeration", limits.enumeration.weight, text)
         });
         let findings = [surge, walk, enumeration];
@@ -56,33 +54,38 @@ impl ObjectGuard {
             }
         }
         let due = findings.iter().zip(patterns.due).filter_map(|(finding, due)| finding.as_ref().filter(|_| due));
-        let due: Vec<&Finding> = due.collect();
-        for (.., text) in due {
-            emit(Category::Objects, text, exchange, host);
+        for (tag, _, text) in due {
+            emit(Category::Objects, text, About::pattern(tag, shown.clone()), exchange, host);
         }
     }
 
-    /// Notes an object beyond a budget: the sentence for a refusal.
+    /// Notes an object beyond a budget: the sentence for a refusal, and what it is about.
     pub(crate) fn beyond(
         &self,
         kind: &Kind,
         (limit, ends_in): (u32, u64),
         exchange: &mut Exchange,
         host: &dyn Host,
-    ) -> String {
+    ) -> (String, About) {
         let (shown, seconds) = (shown(kind, exchange), self.budget_window_seconds);
         let text = format!(
-            "budget of objects: one more than {limit} distinct objects of {shown} in the window of {seconds} s, which ends in {ends_in} s"
+            "budget of objects: one more than {limit} distinct objects of `{shown}` in the window of {seconds} s, which ends in {ends_in} s"
         );
         signal(BUDGET_TAG, 0.0, &text, exchange, host);
-        text
+        (text, About::pattern(BUDGET_TAG, shown))
     }
 
     /// Reports an object beyond a budget that is let through, once a minute for each consumer and kind.
-    pub(crate) fn report_beyond(&self, text: &str, key: &[u8], exchange: &mut Exchange, host: &dyn Host) {
+    pub(crate) fn report_beyond(
+        &self,
+        (text, about): (&str, About),
+        key: &[u8],
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) {
         if is_due(host, &[b"budget\0", key].concat()) {
             let text = format!("{text}; the request went on, as `budget_action` says");
-            emit(Category::Objects, &text, exchange, host);
+            emit(Category::Objects, &text, about, exchange, host);
         }
     }
 
@@ -97,7 +100,7 @@ impl ObjectGuard {
         };
         let text = format!("budgets of objects are not counted: {why}; requests go on");
         signal(UNCOUNTED_TAG, 0.0, &text, exchange, host);
-        emit(Category::Dependency, &text, exchange, host);
+        emit(Category::Dependency, &text, About::pattern(UNCOUNTED_TAG, String::new()), exchange, host);
     }
 }
 
@@ -128,7 +131,7 @@ fn enumeration_text(found: &Enumeration, kind: &str, seconds: u32) -> String {
 fn shown(kind: &Kind, exchange: &Exchange) -> String {
     let clean = |char: char| if char.is_control() { '?' } else { char };
     let kind = if exchange.target_is_secret { Cow::Borrowed("(hidden)") } else { kind.shown() };
-    format!("`{}`", kind.chars().take(200).map(clean).collect::<String>())
+    kind.chars().take(200).map(clean).collect()
 }
 
 fn signal(tag: &'static str, weight: f64, detail: &str, exchange: &mut Exchange, host: &dyn Host) {
@@ -143,8 +146,8 @@ fn signal(tag: &'static str, weight: f64, detail: &str, exchange: &mut Exchange,
     });
 }
 
-fn emit(category: Category, text: &str, exchange: &mut Exchange, host: &dyn Host) {
-    let decision = Decision::new(Action::Log, exchange.score.total(), text);
+fn emit(category: Category, text: &str, about: About, exchange: &mut Exchange, host: &dyn Host) {
+    let decision = Decision::new(Action::Log, exchange.score.total(), text).about(about);
     let event = SecurityEvent {
         category,
         outcome: Outcome::Observed,

@@ -12,8 +12,8 @@ pub use traffic::{RouteTraffic, TRAFFIC, TrafficReport};
 use challenge::Challenges;
 use exchange::bans;
 use exchange::{
-    Action, Answer, Build, Category, Decision, Exchange, Exemptions, Host, Outcome, Plugin, PluginDefinition, Refusal,
-    Role, SecurityEvent, Slot, Timer, Verdict,
+    About, Action, Answer, Build, Category, Decision, Exchange, Exemptions, Host, Outcome, Plugin, PluginDefinition,
+    Refusal, Role, SecurityEvent, Slot, Timer, Verdict,
 };
 use snapshot::{Message, Policy};
 
@@ -26,6 +26,8 @@ pub const PLUGIN: PluginDefinition = PluginDefinition::new("threat-gate", build)
 struct ThreatGate {
     exemptions: Exemptions,
     dry_run: bool,
+    /// Id of the policy; empty without one.
+    policy: String,
     /// The status of a refusal.
     status: u16,
     challenges: Option<Challenges>,
@@ -36,7 +38,8 @@ fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, Strin
     let mut policy = step.policy.unwrap_or_default();
     let challenges = policy.challenge.take().and_then(Challenges::new);
     let exemptions = Exemptions::new(&policy.exemptions)?;
-    Ok(Box::new(ThreatGate { exemptions, dry_run: policy.dry_run, status: status(&policy), challenges }))
+    let (dry_run, status) = (policy.dry_run, status(&policy));
+    Ok(Box::new(ThreatGate { exemptions, dry_run, policy: policy.id, status, challenges }))
 }
 
 /// The status of the highest tier that bans: whatever a ban came from, a banned caller is answered as it was when the tier
@@ -60,13 +63,13 @@ impl Plugin for ThreatGate {
         if self.dry_run {
             // What an operator has banned is no trial of a policy.
             let Some(by_hand) = bans::standing_by_hand(exchange, host) else {
-                observe(exchange, ban.describe(host.now()), host);
+                self.observe(exchange, ban.describe(host.now()), host);
                 return self.submission(exchange, host);
             };
             ban = by_hand;
         }
         let reason = ban.describe(host.now());
-        Verdict::Refuse(Refusal::new(self.status, Category::Ban, reason))
+        Verdict::Refuse(Refusal::new(self.status, Category::Ban, reason).about(self.about()))
     }
 
     fn timer(&self) -> Option<Timer> {
@@ -95,18 +98,23 @@ impl ThreatGate {
             _ => Verdict::Pass,
         }
     }
-}
 
-fn observe(exchange: &mut Exchange, reason: String, host: &dyn Host) {
-    let decision = Decision::new(Action::Deny, exchange.score.total(), reason).dry_run();
-    let event = SecurityEvent {
-        category: Category::Ban,
-        outcome: Outcome::Observed,
-        module: PLUGIN.name,
-        message: &decision.reason,
-        decision: &decision,
-    };
-    exchange.emit(&event, host);
+    fn about(&self) -> About {
+        About::policy(Policy::COLLECTION, &self.policy)
+    }
+
+    fn observe(&self, exchange: &mut Exchange, reason: String, host: &dyn Host) {
+        let decision = Decision::new(Action::Deny, exchange.score.total(), reason).dry_run();
+        let decision = decision.about(self.about());
+        let event = SecurityEvent {
+            category: Category::Ban,
+            outcome: Outcome::Observed,
+            module: PLUGIN.name,
+            message: &decision.reason,
+            decision: &decision,
+        };
+        exchange.emit(&event, host);
+    }
 }
 
 #[cfg(test)]
@@ -136,9 +144,10 @@ mod tests {
     fn a_banned_identity_of_any_kind_is_refused_until_the_ban_ends() {
         let host = FakeHost::at(1_000);
         bans::apply(&host.shared_data, "user:ada", 11_000, "score 95", 1_000).unwrap();
-        let gate = gate(Policy::default());
+        let gate = gate(Policy { id: "p".into(), ..Policy::default() });
         let Verdict::Refuse(refusal) = access(&*gate, &mut exchange(), &host) else { panic!("it passed") };
         assert_eq!((refusal.status, refusal.scored), (403, false));
+        assert_eq!(refusal.about, About::policy("threat-policies", "p"));
         assert_eq!(refusal.reason, "user:ada is banned for another 10 s: score 95");
         host.advance(10_000);
         assert_eq!(access(&*gate, &mut exchange(), &host), Verdict::Pass);

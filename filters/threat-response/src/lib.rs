@@ -17,8 +17,8 @@ pub use messages::ThreatResponseStep;
 use challenge::Challenges;
 use exchange::bans::{self, BanScope, NewBan};
 use exchange::{
-    Action, Answer, Build, Category, Decision, Exchange, Exemptions, Half, Host, Outcome, Plugin, PluginDefinition,
-    Refusal, Reply, Role, SecurityEvent, Slot, Verdict,
+    About, Action, Answer, Build, Category, Decision, Exchange, Exemptions, Half, Host, Outcome, Plugin,
+    PluginDefinition, Refusal, Reply, Role, SecurityEvent, Slot, Verdict,
 };
 use maze::Maze;
 use snapshot::{Message, Policy, Tier};
@@ -106,6 +106,7 @@ impl Plugin for ThreatResponse {
             tier: tier.map(|tier| tier.index),
             dry_run: self.policy.dry_run,
             held_millis: if stricter.is_some() { 0 } else { refusal.hold_millis },
+            about: self.about_refusal(refusal, stricter.is_some()),
             ..Decision::new(stricter.map_or(refusal.action, Tier::action), score, refusal.reason.clone()).enforced()
         };
         let mut hold_millis = decision.held_millis;
@@ -139,7 +140,19 @@ impl ThreatResponse {
     fn decision(&self, tier: &Tier, score: f64, reason: String) -> Decision {
         let dry_run = self.policy.dry_run;
         let enforced = !dry_run && tier.action() >= Action::Throttle;
-        Decision { tier: Some(tier.index), dry_run, enforced, ..Decision::new(tier.action(), score, reason) }
+        let about = self.about();
+        Decision { tier: Some(tier.index), dry_run, enforced, about, ..Decision::new(tier.action(), score, reason) }
+    }
+
+    fn about(&self) -> About {
+        About::policy(Policy::COLLECTION, &self.policy.id)
+    }
+
+    /// What the event of a refusal is about. Its pattern is the plugin's; the policy is this one where it `has_answered` more
+    /// strictly.
+    fn about_refusal(&self, refusal: &Refusal, has_answered: bool) -> About {
+        let of_plugin = refusal.about.clone();
+        if has_answered { About { policy: self.about().policy, ..of_plugin } } else { of_plugin }
     }
 
     fn enforce(&self, tier: &Tier, mut decision: Decision, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
@@ -182,7 +195,8 @@ impl ThreatResponse {
             return Verdict::Pass;
         }
         let reason = format!("the caller follows the links of the maze of policy `{}`", self.policy.name);
-        let mut decision = Decision::new(Action::Maze, score, reason).enforced();
+        let decision = Decision::new(Action::Maze, score, reason).enforced();
+        let mut decision = decision.about(self.about());
         match self.page(&mut decision, exchange, host) {
             Some(reply) => self.blocked(decision, reply, exchange, host),
             None => self.blocked(decision, refuse(404, exchange), exchange, host),

@@ -84,6 +84,23 @@ fn dry_run_records_the_decision_and_lets_the_request_pass() {
     let event = &host.events_json()[0];
     assert_eq!((&event["event"]["action"], &event["event"]["outcome"]), (&"ban".into(), &"observed".into()));
     assert_eq!(event["decision"]["enforced"], false);
+    assert_eq!(event["decision"]["policy"], "threat-policies/p");
+}
+
+#[test]
+fn the_event_of_a_refusal_names_the_policy_that_was_followed() {
+    let about = About { policy: "honeypot-policies/traps".into(), tag: "x:y".into(), subject: "/a/{id}".into() };
+    let refusal = Refusal::new(404, Category::Honeypot, "a decoy").scored().about(about);
+    let named = |action, dry_run| {
+        let (host, plugin) = (FakeHost::at(0), response(dry_run, vec![tier(0, 40.0, action)]));
+        plugin.on_refusal(&mut exchange(95.0), &refusal, "honeypot", Half::Request, &host);
+        let decision = host.events_json()[0]["decision"].clone();
+        assert_eq!((&decision["tag"], &decision["subject"]), (&"x:y".into(), &"/a/{id}".into()));
+        decision["policy"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(named(Action::Log, false), "honeypot-policies/traps");
+    assert_eq!(named(Action::Ban, true), "honeypot-policies/traps");
+    assert_eq!(named(Action::Ban, false), "threat-policies/p", "its answer is stricter");
 }
 
 #[test]

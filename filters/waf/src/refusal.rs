@@ -1,6 +1,6 @@
 //! What is refused, by rules and by limits.
 
-use exchange::{Category, Exchange, Host, Metric, Refusal, Verdict};
+use exchange::{About, Category, Exchange, Host, Metric, Refusal, Verdict};
 use seclang::{EngineMode, Intervention, InterventionKind, Uninspected};
 
 use crate::signals::{BODY_ERROR, LIMIT};
@@ -51,7 +51,7 @@ impl Waf {
         if rule_id == 0 {
             // A limit of the engine, not a rule.
             let category = if half == Half::Response { Category::Dependency } else { Category::Threat };
-            return Some(self.limit(LIMIT, refused(status, category, reason, half), state, exchange, host));
+            return Some(self.limit(LIMIT, self.refused(status, category, reason, half), state, exchange, host));
         }
         for left_out in state.transaction.uninspected() {
             reason.push_str(&format!("; {left_out}"));
@@ -59,7 +59,7 @@ impl Waf {
         state.blocked = Some(intervention);
         self.signal("waf:blocked", self.step.block_weight, reason.clone(), exchange, host);
         self.conclude(state, exchange, host);
-        Some(Refusal { headers, ..refused(status, Category::Threat, reason, half) })
+        Some(Refusal { headers, ..self.refused(status, Category::Threat, reason, half) })
     }
 
     /// An engine that met a limit of its own (a pattern that gave up, the end of the budget) has not judged the exchange,
@@ -89,7 +89,7 @@ impl Waf {
             self.signal(LIMIT, self.step.match_weight, reason, exchange, host);
             return None;
         }
-        let refusal = refused(SERVICE_UNAVAILABLE, Category::Dependency, reason, half);
+        let refusal = self.refused(SERVICE_UNAVAILABLE, Category::Dependency, reason, half);
         Some(self.limit(LIMIT, refusal, state, exchange, host))
     }
 
@@ -126,7 +126,7 @@ impl Waf {
             }
             return None;
         }
-        Some(self.limit(LIMIT, refused(status, category, reason, half), state, exchange, host))
+        Some(self.limit(LIMIT, self.refused(status, category, reason, half), state, exchange, host))
     }
 
     /// Whether what cannot be judged is refused.
@@ -156,7 +156,7 @@ impl Waf {
             }
             return self.phase_2(rest, false, state, exchange, host);
         }
-        let refusal = refused(status, Category::Threat, reason, Half::Request);
+        let refusal = self.refused(status, Category::Threat, reason, Half::Request);
         Verdict::Refuse(self.limit(tag, refusal, state, exchange, host))
     }
 
@@ -171,6 +171,16 @@ impl Waf {
     ) {
         self.signal(tag_of(status), self.step.match_weight, reason.to_owned(), exchange, host);
         state.unenforced = Some(demand(status, reason));
+    }
+
+    fn refused(&self, status: u16, category: Category, reason: String, half: Half) -> Refusal {
+        let refusal = Refusal::new(status, category, reason).about(self.about());
+        if half == Half::Request { refusal.scored() } else { refusal }
+    }
+
+    /// What events about a refusal of this WAF are about.
+    pub(crate) fn about(&self) -> About {
+        About::policy("waf-configs", &self.step.id)
     }
 
     /// A refusal that no rule demanded: a signal of its own, beside that of the rules that matched until then.
@@ -192,11 +202,6 @@ impl Waf {
 
 fn tag_of(status: u16) -> &'static str {
     if status == PAYLOAD_TOO_LARGE { LIMIT } else { BODY_ERROR }
-}
-
-fn refused(status: u16, category: Category, reason: String, half: Half) -> Refusal {
-    let refusal = Refusal::new(status, category, reason);
-    if half == Half::Request { refusal.scored() } else { refusal }
 }
 
 /// Why, for the operator.

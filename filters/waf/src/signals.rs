@@ -73,7 +73,7 @@ impl Waf {
             let weight = self.step.match_weight.max(self.step.block_weight);
             self.signal(MATCH, weight, reason.clone(), exchange, host);
         }
-        let decision = Decision::new(Action::Deny, exchange.score.total(), reason).dry_run();
+        let decision = Decision::new(Action::Deny, exchange.score.total(), reason).dry_run().about(self.about());
         let event = SecurityEvent {
             category: Category::Threat,
             outcome: Outcome::Observed,

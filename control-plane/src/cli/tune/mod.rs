@@ -35,7 +35,8 @@ pub(super) struct TuneCommand {
     #[arg(long, value_name = "RECORDING", num_args = 1..)]
     measure: Vec<PathBuf>,
 
-    /// The folder that gets the verified exclusions as files, for review: a ruleset, the config that names it, and what else that names.
+    /// The folder that gets the verified exclusions, and the rules of the profile that are named, as files for review: a ruleset, the config
+    /// that names it, and what else that names.
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
 
@@ -43,6 +44,11 @@ pub(super) struct TuneCommand {
     /// trade-offs. `ARGS:text on /preview`, `ARGS:text` for all its paths, or `all`; may be given several times.
     #[arg(long, value_name = "INPUT")]
     accept: Vec<String>,
+
+    /// An input for which a rule is proposed that reports values that are not what they usually are, as the report lists them.
+    /// `ARGS:page on /list`, `ARGS:page` for all its paths, or `all`; may be given several times.
+    #[arg(long, value_name = "INPUT")]
+    profile: Vec<String>,
 
     /// Why the exclusions are needed, in at most 500 bytes; it is kept beside each of them.
     #[arg(long, value_name = "TEXT", default_value = "learned from recorded traffic")]
@@ -66,6 +72,7 @@ impl TuneCommand {
         tuner.notes().iter().for_each(|text| note(text));
         replay(Exchanges::open(&self.traffic)?, |exchanges| tuner.learn(exchanges))?;
         tuner.accept(&self.accept);
+        tuner.profile(&self.profile);
         propose(&mut *tuner)?;
         if tuner.has_proposals() {
             replay(Exchanges::open(&self.traffic)?.again(), |exchanges| tuner.confirm(exchanges))?;
@@ -93,7 +100,7 @@ impl TuneCommand {
         let earlier = |collection: &str, id: &str| files::earlier(folder, collection, id);
         let edits = tuner.edits(&self.reason, &earlier).map_err(CliError::Other)?;
         if edits.is_empty() {
-            note("no exclusion is verified: no file was written");
+            note("no exclusion is verified, and no rule of the profile is named: no file was written");
             return Ok(());
         }
         for Written { file, outcome } in files::write(folder, set, edits, (collection, &self.config))? {

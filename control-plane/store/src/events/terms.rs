@@ -45,6 +45,8 @@ pub enum EventField {
     Outcome,
     /// `security`, `trail` or `audit`.
     Type,
+    /// `decision.policy`.
+    Policy,
 }
 
 /// An event that is to be stored.
@@ -151,19 +153,22 @@ fn field_byte(field: EventField) -> u8 {
         EventField::DryRun => 12,
         EventField::Outcome => 13,
         EventField::Type => 14,
+        EventField::Policy => 15,
     }
 }
 
 /// What an event can be found by, apart from its id.
 fn values(event: &Value) -> Vec<(EventField, String)> {
-    use EventField::{Action, Category, Config, Identity, Incident, Node, Outcome, Plugin, Reference, Route, Type};
+    use EventField::{
+        Action, Category, Config, Identity, Incident, Node, Outcome, Plugin, Policy, Reference, Route, Type,
+    };
     let kind = match text(event, &["@type"]) {
         Some("SvcWafTrailEvent") => "trail",
         Some("SvcWafSecurityAudit") => "audit",
         _ => "security",
     };
     let mut found = vec![(Type, kind.to_owned())];
-    let paths: [(EventField, &[&str]); 10] = [
+    let paths: [(EventField, &[&str]); 11] = [
         (Reference, &["http", "request_id"]),
         (Reference, &["request_id"]),
         (Incident, &["incident", "id"]),
@@ -174,6 +179,7 @@ fn values(event: &Value) -> Vec<(EventField, String)> {
         (Action, &["event", "action"]),
         (Plugin, &["event", "module"]),
         (Outcome, &["event", "outcome"]),
+        (Policy, &["decision", "policy"]),
     ];
     let of_paths = paths.iter().filter_map(|(field, path)| Some((*field, text(event, path)?.to_owned())));
     found.extend(of_paths);

@@ -63,6 +63,7 @@ pub(crate) fn step(policy: &Item<HoneypotPolicy>, traps: Vec<u8>) -> HoneypotSte
         reaction: reaction.into(),
         status: policy.status.into(),
         ban_for_seconds: policy.ban_for_seconds,
+        id: policy.head.id.clone(),
     }
 }
 

@@ -21,7 +21,9 @@ fn monitor_adds_to_the_score_and_says_what_it_saw() {
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!((&events[0]["event"]["outcome"], &events[0]["event"]["action"]), (&json!("observed"), &json!("log")));
     assert_eq!((&events[0]["threat"]["score"], &events[0]["decision"]["enforced"]), (&json!(30), &json!(false)));
+    assert_eq!(events[0]["decision"]["policy"], "honeypot-policies/traps");
     let signal = &events[0]["threat"]["signals"][0];
+    assert_eq!(signal["module"], "honeypot");
     assert_eq!((&signal["source"], &signal["kind"]), (&json!("honeypot.path"), &json!("honeypot")));
     assert_eq!((&signal["weight"], &signal["at"]), (&json!(30), &json!(5_000)));
     assert!(host.bans.borrow().is_empty());
@@ -34,6 +36,7 @@ fn deny_refuses_with_the_status_of_the_policy_and_one_event() {
     let events = host.events_json();
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!((&events[0]["event"]["outcome"], &events[0]["event"]["action"]), (&json!("blocked"), &json!("deny")));
+    assert_eq!(events[0]["decision"]["policy"], "honeypot-policies/traps");
     assert_eq!(host.counts.borrow().get(&Metric::Refused), Some(&1));
     assert!(host.bans.borrow().is_empty());
     assert_eq!(status(&chain, get(b"/", &[]), &host), None, "the caller is not banned");

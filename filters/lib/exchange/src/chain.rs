@@ -8,7 +8,7 @@ use snapshot::{IdentitySource, Snapshot, Trailers};
 
 use crate::parts::{FindPart, Parts};
 use crate::timer::Timers;
-use crate::{Build, Host, Loaded, Plugin, PluginDefinition, Role, Scope, SkipRight, Tables};
+use crate::{Build, Exchange, Host, Loaded, Plugin, PluginDefinition, Role, Scope, SkipRight, Tables};
 
 /// The plugins that a filter knows, by name.
 pub type Registry = [PluginDefinition];
@@ -45,6 +45,14 @@ pub(crate) struct Step {
     pub(crate) on_refusal_only: bool,
     pub(crate) role: Role,
     pub(crate) may_skip: SkipRight,
+}
+
+impl Step {
+    /// The plugin, whose turn it is from now on: signals that are added are its own.
+    pub(crate) fn turn(&self, exchange: &mut Exchange) -> &dyn Plugin {
+        exchange.score.turn_of(self.name);
+        self.plugin.as_ref()
+    }
 }
 
 /// Why a snapshot cannot be run.

@@ -1,5 +1,7 @@
 //! What is done about a request.
 
+use std::borrow::Cow;
+
 use snapshot::TierAction;
 
 /// An action, as tiers and events name it.
@@ -49,6 +51,32 @@ pub fn printable_id(id: &[u8]) -> Option<&str> {
     std::str::from_utf8(id).ok().filter(|_| shown)
 }
 
+/// What a decision is about, for programs that read events: its reason says it to people. Each part is empty where there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct About {
+    /// The policy that was followed, as `collection/id`.
+    pub policy: String,
+    /// Tag of the pattern that the event reports; the request may have those of others as well ([`Signal::tag`](crate::Signal)).
+    pub tag: Cow<'static, str>,
+    /// Who or what the pattern was found at: a kind of objects (`/orders/{id}`), or a pseudonym of an account.
+    pub subject: String,
+}
+
+impl About {
+    /// A policy, by its collection (`threat-policies`) and its id; nothing for an empty id.
+    #[must_use]
+    pub fn policy(collection: &str, id: &str) -> Self {
+        let policy = if id.is_empty() { String::new() } else { format!("{collection}/{id}") };
+        Self { policy, ..Self::default() }
+    }
+
+    /// A pattern, by its tag, and what it was found at.
+    #[must_use]
+    pub fn pattern(tag: &'static str, subject: String) -> Self {
+        Self { tag: tag.into(), subject, ..Self::default() }
+    }
+}
+
 /// What was decided about an exchange, and by whom.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
@@ -66,13 +94,24 @@ pub struct Decision {
     pub reason: String,
     /// How long the request was held, in milliseconds.
     pub held_millis: u32,
+    /// What it is about.
+    pub about: About,
 }
 
 impl Decision {
     /// A decision that no tier asked for and that was not carried out, on a score from 0 to 100.
     #[must_use]
     pub fn new(action: Action, score: f64, reason: impl Into<String>) -> Self {
-        Self { action, score, tier: None, dry_run: false, enforced: false, reason: reason.into(), held_millis: 0 }
+        Self {
+            action,
+            score,
+            tier: None,
+            dry_run: false,
+            enforced: false,
+            reason: reason.into(),
+            held_millis: 0,
+            about: About::default(),
+        }
     }
 
     /// The same, carried out.
@@ -93,6 +132,13 @@ impl Decision {
     #[must_use]
     pub fn held(mut self, millis: u32) -> Self {
         self.held_millis = millis;
+        self
+    }
+
+    /// The same, about a policy or a pattern.
+    #[must_use]
+    pub fn about(mut self, about: About) -> Self {
+        self.about = about;
         self
     }
 }

@@ -124,7 +124,7 @@ impl Exchange {
             "threat": {
                 "score": number(decision.score),
                 "tags": self.score.tags(),
-                "signals": self.score.signals().iter().map(signal).collect::<Vec<_>>(),
+                "signals": self.score.attributed().map(signal).collect::<Vec<_>>(),
             },
             "incident": { "id": incident, "count": count },
             "route": {
@@ -142,6 +142,9 @@ impl Exchange {
                 "enforced": decision.enforced,
                 "reason": decision.reason,
                 "held_ms": decision.held_millis,
+                "policy": none_if_empty(&decision.about.policy),
+                "tag": none_if_empty(&decision.about.tag),
+                "subject": none_if_empty(&decision.about.subject),
             },
         });
         if let (Some(labels), Some(fields)) = (self.caller.labels.event(), line.as_object_mut()) {
@@ -199,8 +202,9 @@ fn none_if_empty(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-fn signal(signal: &Signal) -> Value {
+fn signal((module, signal): (&str, &Signal)) -> Value {
     json!({
+        "module": none_if_empty(module),
         "source": signal.source,
         "kind": signal.kind,
         "weight": number(signal.weight),

@@ -54,7 +54,7 @@ pub use ask::{Answer, Ask, MAX_FOLLOW_UPS, Question};
 pub use body::Body;
 pub use chain::{Chain, LoadError, Registry};
 pub use changes::{Changes, HeaderChange, MAX_CHANGE_BYTES, MAX_CHANGES};
-pub use decision::{Action, Decision, Reply, printable_id};
+pub use decision::{About, Action, Decision, Reply, printable_id};
 pub use event::{Category, EVENT_TOKEN, Outcome, SecurityEvent, timestamp as event_timestamp};
 pub use exchange::{Exchange, GivenAnswer, Request, Response, Route};
 pub use exempt::Exemptions;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::decision::printable_id;
-use crate::{Action, Category, Host, Level, Reply, Request};
+use crate::{About, Action, Category, Host, Level, Reply, Request};
 
 /// The longest body of a refusal, in bytes.
 pub const MAX_REPLY_BODY: usize = 64 * 1024;
@@ -33,6 +33,8 @@ pub struct Refusal {
     pub action: Action,
     /// How long the answer to a request is held back, in milliseconds; it counts as a tarpit does.
     pub hold_millis: u32,
+    /// What it is about.
+    pub about: About,
 }
 
 /// The body of a refusal. The gateway leaves it out of the answer to a HEAD request.
@@ -67,6 +69,7 @@ impl Refusal {
             body: ReplyBody::Text,
             action: Action::Deny,
             hold_millis: 0,
+            about: About::default(),
         }
     }
 
@@ -95,6 +98,13 @@ impl Refusal {
     #[must_use]
     pub fn held(mut self, millis: u32) -> Self {
         self.hold_millis = millis;
+        self
+    }
+
+    /// Is about a policy or a pattern.
+    #[must_use]
+    pub fn about(mut self, about: About) -> Self {
+        self.about = about;
         self
     }
 

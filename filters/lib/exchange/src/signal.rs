@@ -43,18 +43,38 @@ impl Signal {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Score {
     signals: Vec<Signal>,
+    /// The plugin that has added each of them.
+    modules: Vec<Cow<'static, str>>,
+    /// The plugin whose turn it is; empty between turns.
+    turn: &'static str,
     overflow: f64,
 }
 
 impl Score {
-    /// Adds a signal.
-    pub fn add(&mut self, mut signal: Signal) {
+    /// Adds a signal of the plugin whose turn it is.
+    pub fn add(&mut self, signal: Signal) {
+        self.add_of(self.turn.into(), signal);
+    }
+
+    /// Adds a signal of a plugin, by name.
+    pub(crate) fn add_of(&mut self, module: Cow<'static, str>, mut signal: Signal) {
         if self.signals.len() >= MAX_SIGNALS {
             self.add_overflow(signal.effective_weight());
             return;
         }
         truncate(&mut signal.detail);
         self.signals.push(signal);
+        self.modules.push(module);
+    }
+
+    /// What is added from now on is of this plugin.
+    pub(crate) fn turn_of(&mut self, plugin: &'static str) {
+        self.turn = plugin;
+    }
+
+    /// The signals, each with the name of the plugin that has added it; empty for one that no plugin has.
+    pub(crate) fn attributed(&self) -> impl Iterator<Item = (&str, &Signal)> {
+        self.modules.iter().map(Cow::as_ref).zip(&self.signals)
     }
 
     /// What signals add that were too many to be kept.
@@ -123,6 +143,19 @@ mod tests {
         score.add(signal(95.0, 1.0));
         assert_eq!(score.total(), 100.0);
         assert_eq!(score.tags(), ["test:x"]);
+    }
+
+    #[test]
+    fn each_signal_is_of_the_plugin_whose_turn_it_was() {
+        let mut score = Score::default();
+        score.turn_of("waf");
+        score.add(signal(1.0, 1.0));
+        score.turn_of("fail2ban");
+        score.add(signal(2.0, 1.0));
+        score.turn_of("");
+        score.add(signal(3.0, 1.0));
+        let shown: Vec<_> = score.attributed().map(|(module, signal)| (module, signal.weight)).collect();
+        assert_eq!(shown, [("waf", 1.0), ("fail2ban", 2.0), ("", 3.0)]);
     }
 
     #[test]

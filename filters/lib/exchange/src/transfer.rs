@@ -157,6 +157,9 @@ struct CarriedSignal {
     detail: String,
     #[prost(uint64, tag = "7")]
     at: u64,
+    /// The plugin that has added it; empty for none.
+    #[prost(string, tag = "8")]
+    module: String,
 }
 
 /// Takes over the signals and the skips that other filters have left. Unreadable bytes count as none.
@@ -197,15 +200,9 @@ pub(crate) fn receive_last(exchange: &mut Exchange, host: &dyn Host) {
 fn score(signals: Vec<CarriedSignal>, overflow: f64) -> Score {
     let mut score = Score::default();
     for signal in signals {
-        score.add(Signal {
-            source: signal.source.into(),
-            kind: signal.kind.into(),
-            weight: signal.weight,
-            confidence: signal.confidence,
-            tag: signal.tag.into(),
-            detail: signal.detail,
-            at: signal.at,
-        });
+        let CarriedSignal { source, kind, weight, confidence, tag, detail, at, module } = signal;
+        let (source, kind, tag) = (source.into(), kind.into(), tag.into());
+        score.add_of(module.into(), Signal { source, kind, weight, confidence, tag, detail, at });
     }
     score.add_overflow(overflow);
     score
@@ -226,7 +223,7 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
     if nothing && !decided && !answered {
         return;
     }
-    let signals = exchange.score.signals().iter().map(|signal| CarriedSignal {
+    let signals = exchange.score.attributed().map(|(module, signal)| CarriedSignal {
         source: signal.source.clone().into_owned(),
         kind: signal.kind.clone().into_owned(),
         weight: signal.weight,
@@ -234,6 +231,7 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
         tag: signal.tag.clone().into_owned(),
         detail: signal.detail.clone(),
         at: signal.at,
+        module: module.to_owned(),
     });
     let skips = exchange.skips.iter().map(CarriedSkip::of).collect();
     let decided_score = exchange.decision.as_ref().map(|decision| decision.score).or(exchange.elsewhere_score);
@@ -287,10 +285,12 @@ mod tests {
             detail: String::new(),
             at: 0,
         };
+        first.score.turn_of("waf");
         (0..70).for_each(|_| first.score.add(signal.clone()));
         send(&first, &host);
         receive(&mut second, &host);
         assert_eq!((first.score.total(), second.score.total()), (70.0, 70.0));
+        assert!(second.score.attributed().all(|(module, _)| module == "waf"));
         // And behind the one after it.
         send(&second, &host);
         receive(&mut first, &host);

@@ -43,6 +43,7 @@ impl Run {
 
     fn unreadable(&mut self, what: &str, host: &dyn Host) -> Flow {
         let reason = format!("the request has more {what} than the gateway hands to filters");
+        self.exchange.score.turn_of("gateway");
         self.exchange.score.add(Signal {
             source: "http".into(),
             kind: "http".into(),

@@ -1,6 +1,7 @@
 //! Files are made by hand here, so that no tool is needed: [`make`] has archives whose every field can be wrong.
 
 mod archives;
+mod compressed;
 mod finding_files;
 mod formats;
 mod make;

@@ -116,6 +116,9 @@ pub struct Widget {
 }
 
 impl Policy {
+    /// The collection of its entity.
+    pub const COLLECTION: &str = "threat-policies";
+
     /// The highest tier that a score reaches, wherever it stands among the others; of several with the same score the
     /// first. What runs on a gateway and what a console simulates both choose with this.
     #[must_use]

@@ -175,6 +175,11 @@ fn events_are_one_a_minute_for_each_consumer_kind_and_pattern() {
     }
     // Ten minutes less the 20 s until the twentieth request.
     assert_eq!(host.events.borrow().len(), 4 * 10, "{:?}", messages(&host).first());
+    for event in host.events_json() {
+        let [tag, subject] = ["tag", "subject"].map(|name| event["decision"][name].as_str().unwrap());
+        assert_eq!(tag, "objects:enumeration");
+        assert!(event["message"].as_str().unwrap().contains(&format!(" for `{subject}` ")), "{event}");
+    }
 }
 
 #[test]
@@ -203,6 +208,7 @@ fn a_path_that_holds_a_secret_is_not_shown() {
     }
     assert_eq!(host.events.borrow().len(), 1);
     assert!(!String::from_utf8_lossy(&host.events.borrow()[0]).contains("token-abc"));
+    assert_eq!(host.events_json()[0]["decision"]["subject"], "(hidden)");
 }
 
 #[test]

@@ -136,6 +136,7 @@ fn a_refusal_that_was_not_made_is_observed_and_said_to_be_none() {
         assert_eq!((&event["event"]["module"], &event["event"]["action"]), (&"waf".into(), &"deny".into()));
         assert_eq!((&event["threat"]["tags"], &event["threat"]["score"]), (&json!(["waf:match"]), &50.into()), "{way}");
         assert_eq!((&event["decision"]["enforced"], &event["decision"]["dry_run"]), (&false.into(), &true.into()));
+        assert_eq!(event["decision"]["policy"], "waf-configs/waf-config_1");
         assert_eq!(event["message"], "rule 1: attack in the path");
         assert_eq!(event["incident"]["count"], 1);
     }

@@ -93,7 +93,7 @@ pub(super) fn schemas<S: Clone + Send + Sync + 'static>(routes: Routes<S>) -> Ro
     }));
     let verdict = object(json!({
         "outcome": any(), "action": any(), "module": any(), "dry_run": any(), "enforced": any(), "score": any(), "tier": any(),
-        "reason": any(),
+        "reason": any(), "policy": any(),
     }));
     let reference = object(json!({
         "reference": { "type": "string" }, "found": { "type": "boolean" }, "request": or_null(request),
@@ -147,6 +147,9 @@ fn about(field: EventField) -> &'static str {
         EventField::Identity => "A caller: `ip:192.0.2.1`, `ip:2001:db8::/64`, `user:ada`, `apikey:shop`.",
         EventField::Route => "The id of a route.",
         EventField::Config => "The id of a WAF config.",
+        EventField::Policy => {
+            "What was followed: `threat-policies/strict`, or one of `honeypot-policies` or `waf-configs`."
+        }
         EventField::Rule => "The id of a rule of the WAF, or of an alert rule.",
         EventField::Plugin => "`event.module`; `waf` has its trail as well.",
         EventField::Outcome => "`blocked` or `observed`.",

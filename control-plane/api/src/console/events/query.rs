@@ -12,11 +12,12 @@ use store::events::{EventField, EventQuery, MAX_VALUE_BYTES};
 pub(in crate::console) const PAGE: (u32, u32) = (100, 500);
 
 /// The filters: their names, and what they are about.
-pub(super) const FILTERS: [(&str, EventField); 14] = [
+pub(super) const FILTERS: [(&str, EventField); 15] = [
     ("filter.reference", EventField::Reference),
     ("filter.ref", EventField::Identity),
     ("filter.route", EventField::Route),
     ("filter.config", EventField::Config),
+    ("filter.policy", EventField::Policy),
     ("filter.rule", EventField::Rule),
     ("filter.plugin", EventField::Plugin),
     ("filter.outcome", EventField::Outcome),

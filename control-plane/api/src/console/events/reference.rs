@@ -94,7 +94,7 @@ fn verdict(event: &Value) -> Value {
     json!({
         "outcome": field("/event/outcome"), "action": field("/event/action"), "module": field("/event/module"),
         "dry_run": field("/decision/dry_run"), "enforced": field("/decision/enforced"), "score": field("/threat/score"),
-        "tier": field("/decision/tier"), "reason": field("/decision/reason"),
+        "tier": field("/decision/tier"), "reason": field("/decision/reason"), "policy": field("/decision/policy"),
     })
 }
 

@@ -22,7 +22,7 @@ impl Run {
                 continue;
             }
             let Some(slot) = self.slots.get_mut(at) else { continue };
-            let flow = match step.plugin.access(&mut self.exchange, slot, host) {
+            let flow = match step.turn(&mut self.exchange).access(&mut self.exchange, slot, host) {
                 Verdict::Ask(ask) => Some(self.ask(ask, Asking::first(at, Phase::Access), host)),
                 verdict => self.act(verdict, at, &step, Half::Request, host),
             };

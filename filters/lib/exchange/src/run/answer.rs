@@ -47,7 +47,9 @@ impl Run {
             steps.list.iter().zip(&self.covered).enumerate().filter(|(_, (_, covered))| refusal.scored && **covered);
         let asked = covered.filter(|(at, (step, _))| !self.skips.cover(*at, step.name, step.role, false));
         let verdict = asked
-            .filter_map(|(_, (step, _))| step.plugin.on_refusal(&mut self.exchange, refusal, by, half, host))
+            .filter_map(|(_, (step, _))| {
+                step.turn(&mut self.exchange).on_refusal(&mut self.exchange, refusal, by, half, host)
+            })
             .next();
         if let Some(Verdict::Enforce { decision, hold_millis, reply }) = verdict {
             let reply = reply.unwrap_or_else(|| refusal.reply(&self.exchange.request, host));
@@ -56,7 +58,7 @@ impl Run {
                 .unwrap_or(Flow::Continue);
         }
         let decision = Decision::new(refusal.action, self.exchange.score.total(), refusal.reason.clone());
-        let decision = decision.enforced().held(refusal.hold_millis);
+        let decision = decision.enforced().held(refusal.hold_millis).about(refusal.about.clone());
         let event = SecurityEvent {
             category: refusal.category,
             outcome: Outcome::Blocked,

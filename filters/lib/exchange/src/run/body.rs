@@ -51,7 +51,7 @@ impl Run {
         for at in 0..self.steps.list.len() {
             let Some(step) = self.step(at) else { continue };
             let Some(slot) = self.slots.get_mut(at) else { continue };
-            let verdict = step.plugin.stream_start(&mut self.exchange, bytes, slot, host);
+            let verdict = step.turn(&mut self.exchange).stream_start(&mut self.exchange, bytes, slot, host);
             if let Verdict::Refuse(refusal) = verdict {
                 return self.refuse(&refusal, step.name, host);
             }
@@ -78,7 +78,7 @@ impl Run {
     /// Gives a piece to the step that reads the body; `None` if it reads on.
     pub(super) fn piece(&mut self, at: usize, bytes: &[u8], host: &dyn Host) -> Option<Flow> {
         let (step, slot) = (self.step(at)?, self.slots.get_mut(at)?);
-        match step.plugin.request_piece(&mut self.exchange, bytes, slot, host) {
+        match step.turn(&mut self.exchange).request_piece(&mut self.exchange, bytes, slot, host) {
             verdict @ Verdict::Refuse(_) => self.act(verdict, at, &step, Half::Request, host),
             _ => None,
         }
@@ -95,7 +95,7 @@ impl Run {
     fn hand_over_end(&mut self, at: usize, step: &Step, body: InHand, host: &dyn Host) -> Option<Flow> {
         let slot = self.slots.get_mut(at)?;
         let end = Body { bytes: &[], complete: body.complete };
-        match step.plugin.request_body(&mut self.exchange, end, slot, host) {
+        match step.turn(&mut self.exchange).request_body(&mut self.exchange, end, slot, host) {
             Verdict::Ask(ask) => Some(self.ask(ask, Asking::first(at, Phase::Pieces(body)), host)),
             Verdict::ReplaceBody(new) => self.replace_body(Half::Request, new, body, step, host),
             verdict => self.act(verdict, at, step, Half::Request, host),
@@ -138,8 +138,8 @@ impl Run {
         let body = in_its_place(replaced.as_deref(), body, limit);
         let in_hand = InHand { length: body.bytes.len(), complete: body.complete };
         let verdict = match half {
-            Half::Request => step.plugin.request_body(&mut self.exchange, body, slot, host),
-            Half::Response => step.plugin.response_body(&mut self.exchange, body, slot, host),
+            Half::Request => step.turn(&mut self.exchange).request_body(&mut self.exchange, body, slot, host),
+            Half::Response => step.turn(&mut self.exchange).response_body(&mut self.exchange, body, slot, host),
         };
         self.replaced_body = replaced;
         match verdict {

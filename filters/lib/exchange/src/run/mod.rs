@@ -182,7 +182,7 @@ impl Run {
             // A step that is skipped may have begun before.
             let Some(step) = self.covered_step(at) else { continue };
             if let Some(slot) = self.slots.get_mut(at) {
-                step.plugin.finish(&mut self.exchange, slot, host);
+                step.turn(&mut self.exchange).finish(&mut self.exchange, slot, host);
             }
         }
         // Filters behind this one finish after it.
@@ -217,8 +217,8 @@ impl Run {
             let Some(step) = self.step_of(half, at) else { continue };
             let Some(slot) = self.slots.get_mut(at) else { continue };
             let verdict = match half {
-                Half::Request => step.plugin.request(&mut self.exchange, has_body, slot, host),
-                Half::Response => step.plugin.response(&mut self.exchange, has_body, slot, host),
+                Half::Request => step.turn(&mut self.exchange).request(&mut self.exchange, has_body, slot, host),
+                Half::Response => step.turn(&mut self.exchange).response(&mut self.exchange, has_body, slot, host),
             };
             if let Some(flow) = self.at_headers(verdict, (at, MAX_FOLLOW_UPS), &step, (half, has_body), body, host) {
                 return flow;

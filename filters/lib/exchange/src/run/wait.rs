@@ -124,7 +124,7 @@ impl Run {
             host.count(Metric::QuestionsUnanswered);
         }
         match (self.step(asking.at), self.slots.get_mut(asking.at)) {
-            (Some(step), Some(slot)) => step.plugin.answered(&mut self.exchange, answer, slot, host),
+            (Some(step), Some(slot)) => step.turn(&mut self.exchange).answered(&mut self.exchange, answer, slot, host),
             _ => Verdict::Pass,
         }
     }

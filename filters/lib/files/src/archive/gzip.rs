@@ -1,11 +1,9 @@
 //! gzip (RFC 1952): one or more members.
 
+use super::stream::{Content, MAX_STREAMS};
 use super::{Opener, Stop};
 use crate::bytes::{le16, le32};
-use crate::{Format, Name, Reason, identify};
-
-/// The most members of a file.
-const MAX_MEMBERS: usize = 1000;
+use crate::{Format, Name, Reason};
 
 /// The header of a member.
 struct Header<'a> {
@@ -15,12 +13,12 @@ struct Header<'a> {
 
 pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: bool) -> Result<(), Stop> {
     let mut rest = bytes;
-    let mut content = Vec::new();
-    let (mut whole, mut members) = (true, 0);
+    let mut content = Content::default();
+    let mut members = 0;
     let mut name = Name::default();
     while !rest.is_empty() {
         members += 1;
-        let Some(header) = header(rest).filter(|_| members <= MAX_MEMBERS) else {
+        let Some(header) = header(rest).filter(|_| members <= MAX_STREAMS) else {
             if rest.iter().all(|byte| *byte == 0) {
                 break;
             }
@@ -37,14 +35,8 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
             opener.step()?;
         }
         let input = rest.get(header.length..).unwrap_or_default();
-        let inflated = opener.inflate(input, is_kept)?;
-        // All members together are one file, which is in memory.
-        let length = content.len().saturating_add(inflated.kept.len());
-        let fits = u64::try_from(length).is_ok_and(|length| length <= opener.work.memory);
-        whole &= inflated.whole && fits;
-        if fits {
-            content.extend_from_slice(&inflated.kept);
-        }
+        let inflated = opener.inflate(input, |start| content.is_opened(start))?;
+        content.add(&inflated.kept, inflated.whole, opener.work.memory);
         let trailer = input.get(inflated.taken..).unwrap_or_default();
         if !inflated.ended {
             if complete {
@@ -58,26 +50,7 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
         }
         rest = trailer.get(8..).unwrap_or_default();
     }
-    let format = identify(&content);
-    opener.kind(&name, format);
-    if !is_kept(&content) {
-        return Ok(());
-    }
-    if !whole {
-        return Err(opener.unreadable("an archive within a gzip file is too long to be opened"));
-    }
-    let length = u64::try_from(content.len()).unwrap_or(u64::MAX);
-    opener.work.memory = opener.work.memory.saturating_sub(length);
-    // A tar file that is compressed is one archive.
-    let depth = if format == Format::Tar { depth } else { depth + 1 };
-    let opened = opener.open(&content, format, depth, complete);
-    opener.work.memory = opener.work.memory.saturating_add(length);
-    opened
-}
-
-/// Whether content that begins so is opened.
-fn is_kept(start: &[u8]) -> bool {
-    super::is_opened(identify(start))
+    content.open(opener, &name, Format::Gzip, depth, complete)
 }
 
 fn header(bytes: &[u8]) -> Option<Header<'_>> {

@@ -1,15 +1,17 @@
 //! Archives, opened as streams under limits and a budget.
 //!
-//! ZIP, tar and gzip are opened, in each other as deep as the limit says. Of 7z, RAR, xz, zstd and others the headers are read: for
-//! names that leave the folder, for lengths over the limits, for encryption. Their content cannot be read here.
+//! ZIP, tar, gzip, bzip2, xz, lzip, LZMA and zstd are opened, in each other as deep as the limit says. Of 7z and RAR the headers are read:
+//! for names that leave the folder, for lengths over the limits, for encryption. Their content, and that of others, cannot be read here.
 
+mod coding;
 mod gzip;
-mod inflate;
 mod links;
 mod opaque;
 mod rar;
 mod seven_zip;
+mod stream;
 mod tar;
+mod unpack;
 mod zip;
 
 use flate2::Decompress;
@@ -17,6 +19,7 @@ use flate2::Decompress;
 use crate::policy::{RATIO_FREE, WORK_BYTES, WORK_MEMORY, WORK_STEPS};
 use crate::{Family, Findings, Format, Name, Policy, Reason, identify};
 
+use coding::Coding;
 use links::Links;
 pub(crate) use tar::is_old_tar;
 pub(crate) use zip::{is_appended as is_appended_zip, kind_of as kind_of_zip};
@@ -88,7 +91,7 @@ impl<'a> Opener<'a> {
             before,
             links,
             decoder: Decompress::new(false),
-            chunk: vec![0; inflate::CHUNK],
+            chunk: vec![0; unpack::CHUNK],
         }
     }
 
@@ -106,13 +109,16 @@ impl<'a> Opener<'a> {
     }
 
     fn open_as(&mut self, bytes: &[u8], format: Format, depth: u32, complete: bool) -> Result<(), Stop> {
+        if let Some(coding) = Coding::of(format) {
+            return stream::open(self, bytes, (format, coding), depth, complete);
+        }
         match format {
             format if format.is_zip() => zip::open(self, bytes, depth, complete),
             Format::Tar => tar::open(self, bytes, depth, complete),
             Format::Gzip => gzip::open(self, bytes, depth, complete),
             Format::SevenZip => seven_zip::open(self, bytes, complete),
             Format::Rar => rar::open(self, bytes, complete),
-            format if format.family() == Family::Archive => opaque::open(self, bytes, format, complete),
+            format if format.family() == Family::Archive => opaque::open(self, format),
             _ => Ok(()),
         }
     }
@@ -190,6 +196,16 @@ impl<'a> Opener<'a> {
             let raw = raw.get(..128).unwrap_or(raw).escape_ascii();
             self.findings.add(Reason::ZipSlip, format!("{what} `{raw}` of an archive leads out of its folder"));
         }
+    }
+
+    /// Works on so many bytes of content that are in memory meanwhile.
+    fn holding<T>(&mut self, length: usize, work: impl FnOnce(&mut Self) -> T) -> T {
+        let length = u64::try_from(length).unwrap_or(u64::MAX);
+        let before = self.work.memory;
+        self.work.memory = before.saturating_sub(length);
+        let done = work(self);
+        self.work.memory = before;
+        done
     }
 
     fn step(&mut self) -> Result<(), Stop> {

@@ -1,23 +1,24 @@
-//! Formats whose content is not opened: what they say of its length.
+//! What formats say of the length of their content, and those that are not opened.
 
 use super::{Opener, Stop};
 use crate::Format;
-use crate::bytes::{le32, le64, slice};
+use crate::bytes::{le16, le32, le64, slice};
 
-pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], format: Format, complete: bool) -> Result<(), Stop> {
+pub(super) fn open(opener: &mut Opener<'_>, format: Format) -> Result<(), Stop> {
     opener.step()?;
-    let length = match format {
+    Err(opener.unreadable(format!("an archive of the format {format} cannot be opened here")))
+}
+
+/// The length of the content of a compressed file, as it says; `None` where it does not.
+pub(super) fn declared(bytes: &[u8], format: Format, complete: bool) -> Option<u64> {
+    match format {
         Format::Zstd => zstd(bytes),
         Format::Xz if complete => xz(bytes),
-        Format::Lzip if complete => bytes.len().checked_sub(16).and_then(|at| le64(bytes, at)),
+        Format::Lzip if complete => lzip(bytes),
         // All bits are set where the length is not known.
         Format::Lzma => le64(bytes, 5).filter(|length| *length != u64::MAX),
         _ => None,
-    };
-    if let Some(length) = length {
-        opener.declares(length)?;
     }
-    Err(opener.unreadable(format!("an archive of the format {format} cannot be opened here")))
 }
 
 /// The length of the content of a frame (RFC 8878, section 3.1.1.1).
@@ -32,10 +33,17 @@ fn zstd(bytes: &[u8]) -> Option<u64> {
     match descriptor >> 6 {
         0 if window == 0 => bytes.get(at).copied().map(u64::from),
         0 => None,
-        1 => slice(bytes, at, 2).map(|pair| pair.iter().rev().fold(256, |value, byte| value << 8 | u64::from(*byte))),
+        1 => le16(bytes, at).map(|length| u64::from(length) + 256),
         2 => le32(bytes, at).map(u64::from),
         _ => le64(bytes, at),
     }
+}
+
+/// The length at the end of the last member, where the length of the member beside it can be right.
+fn lzip(bytes: &[u8]) -> Option<u64> {
+    let at = bytes.len().checked_sub(16)?;
+    le64(bytes, at + 8).filter(|member| usize::try_from(*member).is_ok_and(|member| member <= bytes.len()))?;
+    le64(bytes, at)
 }
 
 /// The sum of the lengths in the index (The .xz File Format, section 4).

@@ -1,6 +1,7 @@
 //! 7z: the headers (7zFormat.txt of the LZMA SDK).
 
-use super::{Opener, Stop, inflate};
+use super::unpack::crc;
+use super::{Opener, Stop};
 use crate::Reason;
 use crate::bytes::{le32, le64, place, slice};
 
@@ -10,7 +11,7 @@ const AES: &[u8] = b"\x06\xf1\x07\x01";
 pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], complete: bool) -> Result<(), Stop> {
     opener.step()?;
     let start = slice(bytes, 12, 20).unwrap_or_default();
-    let right = le32(bytes, 8) == Some(inflate::crc(start));
+    let right = le32(bytes, 8) == Some(crc(start));
     let (at, length) = (le64(bytes, 12).map_or(usize::MAX, place), le64(bytes, 20).map_or(usize::MAX, place));
     let header = at.checked_add(32).and_then(|at| slice(bytes, at, length));
     let Some(header) = header.filter(|_| right) else {

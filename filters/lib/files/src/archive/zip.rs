@@ -8,7 +8,9 @@ mod kind;
 
 use std::collections::BTreeSet;
 
-use super::{Opener, Stop, inflate};
+use super::coding::Coding;
+use super::unpack::{Unpacked, crc};
+use super::{Opener, Stop};
 use crate::bytes::{le16, le32, place, slice};
 use crate::{Format, Name, Reason, identify};
 
@@ -160,36 +162,48 @@ fn content(opener: &mut Opener<'_>, entry: &Entry<'_>, name: &Name, data: &[u8],
     match entry.method {
         0 => {
             opener.expand(entry.size)?;
-            if entry.packed != entry.size || inflate::crc(data) != entry.crc {
+            if entry.packed != entry.size || crc(data) != entry.crc {
                 return Err(opener.unreadable("an entry of a ZIP file is not what its directory says"));
             }
             link(opener, entry, data);
             opener.content(name, data, depth, true)
         }
-        8 => {
-            let inflated = opener.inflate(data, |start| entry.is_link() || super::is_opened(identify(start)))?;
-            opener.kind(name, identify(&inflated.kept));
-            link(opener, entry, &inflated.kept);
-            if super::is_opened(identify(&inflated.kept)) {
-                if !inflated.whole {
+        method => {
+            let keeps = |start: &[u8]| entry.is_link() || super::is_opened(identify(start));
+            let Some(unpacked) = unpack(opener, method, data, keeps)? else {
+                let why = format!("an entry of a ZIP file has the method {method}, which is not known here");
+                return Err(opener.unreadable(why));
+            };
+            opener.kind(name, identify(&unpacked.kept));
+            link(opener, entry, &unpacked.kept);
+            if super::is_opened(identify(&unpacked.kept)) {
+                if !unpacked.whole {
                     opener.unreadable("an archive within a ZIP file is too long to be opened");
-                } else if inflated.ended {
-                    let length = u64::try_from(inflated.kept.len()).unwrap_or(u64::MAX);
-                    opener.work.memory = opener.work.memory.saturating_sub(length);
-                    let opened = opener.content(name, &inflated.kept, depth, true);
-                    opener.work.memory = opener.work.memory.saturating_add(length);
-                    opened?;
+                } else if unpacked.ended {
+                    let kept = &unpacked.kept;
+                    opener.holding(kept.len(), |opener| opener.content(name, kept, depth, true))?;
                 }
             }
-            let right = inflated.ended && inflated.length == entry.size && inflated.crc == entry.crc;
-            if !right || inflated.taken != data.len() {
+            let right = unpacked.ended && unpacked.length == entry.size && unpacked.crc == entry.crc;
+            if !right || unpacked.taken != data.len() {
                 return Err(opener.unreadable("an entry of a ZIP file is not what its directory says"));
             }
             Ok(())
         }
-        method => {
-            Err(opener.unreadable(format!("an entry of a ZIP file has the method {method}, which is not known here")))
-        }
+    }
+}
+
+/// Decompresses the content of an entry; `None` for a method that is not known.
+fn unpack(
+    opener: &mut Opener<'_>,
+    method: u16,
+    data: &[u8],
+    keeps: impl Fn(&[u8]) -> bool,
+) -> Result<Option<Unpacked>, Stop> {
+    match (method, Coding::of_zip(method)) {
+        (8, _) => opener.inflate(data, keeps).map(Some),
+        (_, Some(coding)) => opener.unpack(coding, data, keeps).map(Some),
+        (_, None) => Ok(None),
     }
 }
 
@@ -217,23 +231,23 @@ fn beginning(opener: &mut Opener<'_>, bytes: &[u8], depth: u32) -> Result<(), St
                 opener.content(&name, data, depth, data.len() == packed)?;
                 data.len()
             }
-            8 => {
+            method => {
                 if known {
                     opener.declares(u64::from(local.size))?;
                 }
-                let inflated = opener.inflate(data, |start| super::is_opened(identify(start)))?;
-                let whole = inflated.ended && inflated.whole;
+                let keeps = |start: &[u8]| super::is_opened(identify(start));
+                let Some(unpacked) = unpack(opener, method, data, keeps)? else { return Ok(()) };
+                let whole = unpacked.ended && unpacked.whole;
                 if whole {
-                    opener.content(&name, &inflated.kept, depth, true)?;
+                    opener.content(&name, &unpacked.kept, depth, true)?;
                 } else {
-                    opener.kind(&name, identify(&inflated.kept));
+                    opener.kind(&name, identify(&unpacked.kept));
                 }
-                if !inflated.ended {
+                if !unpacked.ended {
                     return Ok(());
                 }
-                inflated.taken
+                unpacked.taken
             }
-            _ => return Ok(()),
         };
         at = local.data.saturating_add(if known { packed.max(taken) } else { taken });
         if local.flags & DESCRIPTOR != 0 {

@@ -137,7 +137,7 @@ pub(crate) fn sample(format: Format) -> Vec<u8> {
         Format::Gzip => gzip(b"hello"),
         Format::Bzip2 => tail(b"BZh91AY&SY\x01\x02\x03\x04"),
         Format::Xz => tail(b"\xfd7zXZ\0\0\x04"),
-        Format::Zstd => tail(b"\x28\xb5\x2f\xfd\x24\x05\x29\0\0hello"),
+        Format::Zstd => b"\x28\xb5\x2f\xfd\x20\x05\x29\0\0hello".to_vec(),
         Format::SevenZip => tail(b"7z\xbc\xaf\x27\x1c\0\x04"),
         Format::Rar => tail(b"Rar!\x1a\x07\x01\0"),
         Format::Tar => tar(&[("a.txt", b"hello")]),
@@ -178,7 +178,9 @@ fn each_sample_passes_by_its_own_name_unless_its_kind_is_refused() {
     let everything = Policy { denied_extensions: Vec::new(), denied_types: Vec::new(), ..Policy::default() };
     for format in Format::ALL {
         let content = sample(*format);
-        let opaque = format.family() == Family::Archive && !matches!(format, Format::Zip | Format::Gzip | Format::Tar);
+        // The samples of other compressed formats are damaged.
+        let sound = matches!(format, Format::Zip | Format::Gzip | Format::Tar | Format::Zstd);
+        let opaque = format.family() == Family::Archive && !sound;
         let expected = if opaque { "unreadable_archive" } else { "ok" };
         for extension in format.extensions() {
             assert_eq!(verdict(&format!("a.{extension}"), &content, &everything), expected, "{format} .{extension}");

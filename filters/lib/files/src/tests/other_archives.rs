@@ -113,7 +113,7 @@ fn lengths_of_compressed_files_are_read() {
     let mut lzip = b"LZIP\x01\x0c".to_vec();
     lzip.extend([0; 20]);
     lzip.extend((1_u64 << 40).to_le_bytes());
-    lzip.extend(60_u64.to_le_bytes());
+    lzip.extend(42_u64.to_le_bytes());
     assert_eq!(reasons("a.lz", &lzip), ["archive_bomb"]);
     let xz = |length: u64| {
         let mut index = vec![0, 1];

@@ -15,7 +15,7 @@ pub(super) const MAX_PARAMETERS: usize = 2_000;
 /// The callers of an entry that are told apart, at most.
 const MAX_CALLERS: usize = 64;
 /// The callers of an entry whose values are described, at most.
-const MAX_SHAPES: usize = 16;
+pub(super) const MAX_SHAPES: usize = 16;
 /// The callers with other signs that are remembered, at most.
 const MAX_SUSPECTS: usize = 16_384;
 /// The nodes of a window that are told apart, at most.

@@ -41,8 +41,11 @@ pub(super) enum AdditionKind {
 }
 
 impl AdditionKind {
+    /// All of them.
+    pub(super) const ALL: [AdditionKind; 2] = [AdditionKind::Exclusion, AdditionKind::Profile];
+
     /// The word that its comment begins with.
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             AdditionKind::Exclusion => "Exclusion",
             AdditionKind::Profile => "Profile",
@@ -140,7 +143,7 @@ impl<'a> Written<'a> {
     pub(super) fn remove(&self, number: u64) -> Result<Plan, String> {
         let missing = || format!("the WAF config `{}` has no exclusion {number}", self.config.head.id);
         let (ruleset, seen) = self.ruleset.ok_or_else(missing)?;
-        let heads = [AdditionKind::Exclusion, AdditionKind::Profile].map(|kind| format!("# {} {number} ", kind.word()));
+        let heads = AdditionKind::ALL.map(|kind| format!("# {} {number} ", kind.word()));
         let is_it = |rule: &String| heads.iter().any(|head| rule.starts_with(head));
         let place = ruleset.rules.iter().position(is_it).ok_or_else(missing)?;
         let mut rules = ruleset.rules.clone();

@@ -22,6 +22,7 @@ use super::windows::Window;
 use super::written::{Addition, AdditionKind, Written, free_numbers};
 use crate::control::AtWork;
 use figures::mode;
+pub(super) use profile::{ProfileRule, named_rules};
 use profile::{Profiled, profiles};
 use report::report;
 pub(super) use report::report_with;

@@ -10,8 +10,9 @@ use super::super::exclusion::condition;
 use super::super::operations;
 use super::super::shape::Shape;
 use super::super::target::Target;
-use super::super::windows::{Window, networks, parameter_key};
+use super::super::windows::{MAX_SHAPES, Window, networks, parameter_key};
 use super::groups::{MIN_CALLERS, are_enough, networks_needed};
+use super::trade_offs::names_input;
 use crate::samples::cardinality::estimate;
 use crate::samples::messages::Parameter;
 
@@ -93,6 +94,18 @@ impl<'w> Profiled<'w> {
         }
     }
 
+    /// What it was learned from, for people.
+    fn evidence(&self) -> String {
+        let Parameter { count, shapes, .. } = self.parameter;
+        let fitting = shapes.iter().filter(|one| self.shape.is_some_and(|shape| shape.fits(one))).count();
+        // Beyond so many they are not told apart.
+        let or_more = if shapes.len() < MAX_SHAPES { "" } else { " or more" };
+        format!(
+            "{count} requests were looked at, of {}{or_more} callers; {fitting} of them send such values alone.",
+            shapes.len()
+        )
+    }
+
     fn shown(&self) -> Value {
         let Parameter { path, count, shapes, distinct, .. } = self.parameter;
         let fitting = |shape: Shape| shapes.iter().filter(|one| shape.fits(one)).count();
@@ -112,6 +125,54 @@ impl<'w> Profiled<'w> {
             "seclang": self.rule(*super::super::exclusion::IDS.start()),
             "note": self.note,
         })
+    }
+}
+
+/// A rule of the profile, as it is written.
+pub(in super::super) struct ProfileRule {
+    /// Its id.
+    pub(in super::super) number: u64,
+    /// Its parameter, `<target>|<path>`.
+    pub(in super::super) key: String,
+    pub(in super::super) seclang: String,
+    /// What it was learned from, for people.
+    pub(in super::super) evidence: String,
+}
+
+/// The rules of those parameters that one of these texts names (`all`, `ARGS:page`, `ARGS:page on /list`).
+///
+/// # Errors
+/// A text names none; for people.
+pub(in super::super) fn named_rules<'w>(window: &'w Window, texts: &[String]) -> Result<NamedRules<'w>, String> {
+    let all = profiles(window);
+    let is_named = |one: &Profiled<'_>, text: &str| names_input(text, &one.parameter.target, &one.parameter.path);
+    let with_rule = |one: &&Profiled<'_>| one.rule(0).is_some();
+    if let Some(unknown) = texts.iter().find(|text| !all.iter().filter(with_rule).any(|one| is_named(one, text))) {
+        return Err(format!(
+            "the profile has no rule for `{}`: the report lists the inputs that have one, such as `ARGS:page on /list`",
+            unknown.escape_debug()
+        ));
+    }
+    let named = all.into_iter().filter(|one| one.rule(0).is_some() && texts.iter().any(|text| is_named(one, text)));
+    Ok(NamedRules(named.collect()))
+}
+
+/// Rules of the profile that have no ids yet.
+pub(in super::super) struct NamedRules<'w>(Vec<Profiled<'w>>);
+
+impl NamedRules<'_> {
+    /// How many there are.
+    pub(in super::super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The rules with these ids.
+    pub(in super::super) fn numbered(&self, ids: impl Iterator<Item = u64>) -> Vec<ProfileRule> {
+        let rule = |(one, number): (&Profiled<'_>, u64)| {
+            let (key, evidence) = (one.key(), one.evidence());
+            Some(ProfileRule { number, key, seclang: one.rule(number)?, evidence })
+        };
+        self.0.iter().zip(ids).filter_map(rule).collect()
     }
 }
 

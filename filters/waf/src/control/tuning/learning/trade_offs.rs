@@ -21,15 +21,20 @@ pub(in super::super) struct TradeOff {
 }
 
 impl TradeOff {
-    /// Whether a text names the input: `all`, `ARGS:text`, or `ARGS:text on /issues/preview`.
+    /// Whether a text names the input.
     pub(in super::super) fn is_named(&self, text: &str) -> bool {
-        let (target, path) = match text.split_once(" on ") {
-            Some((target, path)) => (target, Some(path)),
-            None => (text, None),
-        };
-        let is_target = target.eq_ignore_ascii_case(&self.target) || target == "all" && path.is_none();
-        is_target && path.is_none_or(|path| path == self.path)
+        names_input(text, &self.target, &self.path)
     }
+}
+
+/// Whether a text names an input: `all`, `ARGS:text`, or `ARGS:text on /issues/preview`.
+pub(super) fn names_input(text: &str, input: &str, at: &str) -> bool {
+    let (target, path) = match text.split_once(" on ") {
+        Some((target, path)) => (target, Some(path)),
+        None => (text, None),
+    };
+    let is_target = target.eq_ignore_ascii_case(input) || target == "all" && path.is_none();
+    is_target && path.is_none_or(|path| path == at)
 }
 
 impl Run<'_> {

@@ -1,4 +1,5 @@
-//! The verified exclusions as changes of entities, each below a comment with its reason, its date and its evidence.
+//! The verified exclusions and the rules of the profile as changes of entities, each below a comment with its reason, its date and its
+//! evidence.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +8,13 @@ use kit::{EarlierDocument, Entity as _, EntityEdit, View};
 use serde_json::Value;
 
 use super::super::written::{AdditionKind, Written, comment};
-use super::{Verified, WafTuner};
+use super::{ProfileRule, Verified, WafTuner};
 use crate::control::config::WafRuleset;
 
 /// Who has written an exclusion.
 const WRITER: &str = "palisade tune";
 
-/// The changes; none without a verified exclusion.
+/// The changes; none without a verified exclusion or a rule of the profile.
 ///
 /// # Errors
 /// They cannot be written; for people.
@@ -23,7 +24,7 @@ pub(super) fn edits(
     earlier: &EarlierDocument<'_>,
 ) -> Result<Vec<EntityEdit>, String> {
     let exclusions = tuner.exclusions()?;
-    if exclusions.is_empty() {
+    if exclusions.is_empty() && tuner.profiled.is_empty() {
         return Ok(Vec::new());
     }
     let view = View::new(tuner.entities);
@@ -32,12 +33,17 @@ pub(super) fn edits(
         earlier(WafRuleset::COLLECTION, written.ruleset_id()).map(|document| dates(&document)).unwrap_or_default();
     let now = event_timestamp(tuner.now_millis);
     let requests = tuner.window()?.requests;
-    let entry = |(number, verified, rule): (u64, &Verified, String)| {
-        let at = dates.get(rule.trim()).unwrap_or(&now);
-        let head = comment(AdditionKind::Exclusion, number, WRITER, at, reason);
-        (number, format!("{head}\n# Evidence: {}\n{}", evidence(verified, requests), rule.trim()))
+    let entry = |kind, number, rule: &str, evidence: &str| {
+        let rule = rule.trim();
+        let head = comment(kind, number, WRITER, dates.get(rule).unwrap_or(&now), reason);
+        (number, format!("{head}\n# Evidence: {evidence}\n{rule}"))
     };
-    Ok(written.add_entries(exclusions.into_iter().map(entry).collect())?.edits)
+    let of_exclusion = |(number, verified, rule): (u64, &Verified, String)| {
+        entry(AdditionKind::Exclusion, number, &rule, &evidence(verified, requests))
+    };
+    let of_profile = |one: &ProfileRule| entry(AdditionKind::Profile, one.number, &one.seclang, &one.evidence);
+    let entries = exclusions.into_iter().map(of_exclusion).chain(tuner.profiled.iter().map(of_profile));
+    Ok(written.add_entries(entries.collect())?.edits)
 }
 
 fn evidence(verified: &Verified, requests: u64) -> String {
@@ -58,14 +64,16 @@ fn evidence(verified: &Verified, requests: u64) -> String {
     )
 }
 
-/// When the exclusions of a ruleset were written, by their rules.
+/// When the exclusions and the rules of the profile of a ruleset were written, by their rules.
 fn dates(document: &Value) -> BTreeMap<String, String> {
     let rules = document.get("rules").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     rules.filter_map(dated).collect()
 }
 
 fn dated(text: &str) -> Option<(String, String)> {
-    let (_, rest) = text.lines().next()?.strip_prefix("# Exclusion ")?.split_once(" at ")?;
+    let first = text.lines().next()?;
+    let head = AdditionKind::ALL.iter().find_map(|kind| first.strip_prefix("# ")?.strip_prefix(kind.word()))?;
+    let (_, rest) = head.split_once(" at ")?;
     let (at, _) = rest.split_once(": ")?;
     let rule: Vec<&str> = text.lines().skip_while(|line| line.starts_with('#')).collect();
     Some((rule.join("\n").trim().to_owned(), at.to_owned()))

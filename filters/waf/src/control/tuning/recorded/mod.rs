@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use snapshot::IdentitySource;
 
 use super::keep::Known;
-use super::learning::{Effort, TradeOff, Verification, Verified, report_with, verify_with};
+use super::learning::{Effort, ProfileRule, TradeOff, Verification, Verified, named_rules, report_with, verify_with};
 use super::matches::MatchStore;
 use super::operations::bench;
 use super::windows::Window;
@@ -69,6 +69,9 @@ struct WafTuner<'a> {
     trade_offs: Vec<TradeOff>,
     /// Inputs whose trade-offs are accepted.
     accepts: Vec<String>,
+    /// Inputs for which a rule of the profile is proposed, and these rules.
+    profiles: Vec<String>,
+    profiled: Vec<ProfileRule>,
     /// How many of the requests would be refused with the verified exclusions.
     refused_after: Option<u64>,
     measured: Option<Measured>,
@@ -118,6 +121,8 @@ impl<'a> WafTuner<'a> {
             verified: Vec::new(),
             trade_offs: Vec::new(),
             accepts: Vec::new(),
+            profiles: Vec::new(),
+            profiled: Vec::new(),
             refused_after: None,
             measured: None,
         };
@@ -146,9 +151,10 @@ impl<'a> WafTuner<'a> {
         Ok(Setup { engine, step, identity: self.identity.clone() })
     }
 
-    /// The same with the verified exclusions.
+    /// The same with the verified exclusions and the rules of the profile.
     fn build_proposed(&self) -> Result<Setup, String> {
-        let texts: Vec<String> = self.exclusions()?.into_iter().map(|(_, _, text)| text).collect();
+        let mut texts: Vec<String> = self.exclusions()?.into_iter().map(|(_, _, text)| text).collect();
+        texts.extend(self.profiled.iter().map(|one| one.seclang.clone()));
         self.build((!texts.is_empty()).then(|| texts.join("\n")).as_deref())
     }
 
@@ -266,6 +272,11 @@ impl Tuner for WafTuner<'_> {
             ));
         }
         (self.verified, self.trade_offs) = (all, trade_offs);
+        let named = named_rules(&window, &self.profiles)?;
+        // Behind those of the exclusions.
+        let exclusions = self.accepted().len();
+        let numbers = free_numbers(self.given, &view, exclusions + named.len())?;
+        self.profiled = named.numbered(numbers.into_iter().skip(exclusions));
         Ok(())
     }
 
@@ -273,8 +284,12 @@ impl Tuner for WafTuner<'_> {
         self.accepts = inputs.to_vec();
     }
 
+    fn profile(&mut self, names: &[String]) {
+        self.profiles = names.to_vec();
+    }
+
     fn has_proposals(&self) -> bool {
-        self.verified.iter().any(|one| one.accepted)
+        !self.profiled.is_empty() || self.verified.iter().any(|one| one.accepted)
     }
 
     fn confirm(&mut self, exchanges: &mut dyn Iterator<Item = RecordedExchange>) -> Result<(), String> {
@@ -296,6 +311,8 @@ impl Tuner for WafTuner<'_> {
         let mut document = report_with(after, &window, &self.config, &self.verified, &self.context(), &view)?;
         if let Some(fields) = document.as_object_mut() {
             fields.insert("trade_offs".to_owned(), self.trade_offs.iter().map(shown).collect());
+            let written = self.profiled.iter().map(|one| Value::from(one.key.as_str())).collect();
+            fields.insert("profile_rules".to_owned(), written);
         }
         if let (Some(measured), Some(fields)) = (self.measured, document.as_object_mut()) {
             fields.insert("measured".to_owned(), measured.shown());

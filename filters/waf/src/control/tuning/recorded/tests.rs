@@ -261,6 +261,49 @@ fn a_trade_off_is_taken_only_by_name() {
     assert!(why.starts_with("no trade-off is named `ARGS:contents`"), "{why}");
 }
 
+/// A rule of the profile is proposed by name alone, behind the exclusions, and is written with what it was learned from.
+#[test]
+fn a_rule_of_the_profile_is_proposed_only_by_name() {
+    let entities = entities(false);
+    let traffic = || (1..=400_u64).map(|number| post(number, &format!("{}", number * 37)));
+    let tuned = |names: &[&str], earlier: Option<Value>| {
+        let mut tuner = WafTuner::new("shop", input(&entities)).unwrap();
+        tuner.learn(&mut traffic()).unwrap();
+        tuner.profile(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        tuner.propose(&|_, _| {})?;
+        let written = tuner.edits("a reason", &|_, _| earlier.clone()).unwrap();
+        Ok::<_, String>((tuner.has_proposals(), tuner.report().unwrap(), written))
+    };
+    let (has_proposals, report, written) = tuned(&[], None).unwrap();
+    assert!(!has_proposals && written.is_empty());
+    let listed = "ARGS:content on /posts/{id}: 2 to 10 of the characters 0-9";
+    assert!(report.text.contains(listed) && !report.text.contains(", written"), "{}", report.text);
+    for name in ["ARGS:content on /posts/{id}", "args:content", "all"] {
+        let (has_proposals, report, written) = tuned(&[name], None).unwrap();
+        assert!(has_proposals && report.text.contains(", written"), "{name}: {}", report.text);
+        let of_content = json!("ARGS:content|/posts/{id}");
+        let rules = report.document["profile_rules"].as_array().unwrap();
+        assert_eq!((rules.len(), &rules[0]), (if name == "all" { 2 } else { 1 }, &of_content), "{name}");
+        let Edit::Create(ruleset) = &written[0].edit else { panic!("{written:?}") };
+        let rule = ruleset["rules"][0].as_str().unwrap();
+        for part in [
+            "# Profile 50000 by palisade tune at 20",
+            "# Evidence: 74 requests were looked at, of 7 callers; 7 of them send such values alone.",
+            "id:50000,",
+            "!@rx",
+        ] {
+            assert!(rule.contains(part), "{part}: {rule}");
+        }
+        let dated = rule.replace(&exchange::event_timestamp(input(&entities).now_millis), "2026-01-02T03:04:05.000Z");
+        assert_ne!(dated, rule);
+        let (.., again) = tuned(&[name], Some(json!({ "rules": [dated.clone()] }))).unwrap();
+        let Edit::Create(ruleset) = &again[0].edit else { panic!("{again:?}") };
+        assert_eq!(ruleset["rules"][0], dated, "what stays the same keeps its date");
+    }
+    let why = tuned(&["ARGS:contents"], None).unwrap_err();
+    assert!(why.starts_with("the profile has no rule for `ARGS:contents`"), "{why}");
+}
+
 #[test]
 fn nothing_is_learned_from_nothing() {
     let entities = entities(false);

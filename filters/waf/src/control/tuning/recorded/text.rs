@@ -14,6 +14,7 @@ pub(super) fn text(report: &Value) -> String {
     entries(&mut out, report);
     exclusions(&mut out, report);
     trade_offs(&mut out, report);
+    profile(&mut out, report);
     for (title, figure) in [("Paranoia level", "/paranoia"), ("Threshold", "/threshold")] {
         let at = |field: &str| format!("{figure}/{field}");
         let change = match report.pointer(&at("recommended")).and_then(Value::as_u64) {
@@ -151,6 +152,44 @@ fn trade_offs(out: &mut String, report: &Value) {
         );
     }
     if let Some(more) = all.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        line(out, &format!("{more} more are in the report as JSON (--json)."));
+    }
+}
+
+/// Inputs whose values look alike: a person decides which of them get a rule.
+fn profile(out: &mut String, report: &Value) {
+    let all = list(report, "/profile/parameters");
+    let alike: Vec<&Value> = all.iter().filter(|one| one.get("seclang").is_some_and(Value::is_string)).collect();
+    if alike.is_empty() {
+        return;
+    }
+    line(
+        out,
+        &format!(
+            "\nInputs whose values look alike: {} of {}. `--profile \"INPUT on PATH\"` writes a rule that reports other values, `--profile all` \
+             all of them:",
+            number(report, "/profile/with_rule"),
+            number(report, "/profile/known")
+        ),
+    );
+    line(out, "requests  callers  input on path: values");
+    let written = list(report, "/profile_rules");
+    for one in alike.iter().take(SHOWN) {
+        let is_written = one.get("key").is_some_and(|key| written.contains(key));
+        line(
+            out,
+            &format!(
+                "{:>8} {:>8}  {} on {}: {}{}",
+                number(one, "/requests"),
+                number(one, "/callers"),
+                word(one, "/target/full"),
+                word(one, "/path"),
+                word(one, "/values"),
+                if is_written { ", written" } else { "" }
+            ),
+        );
+    }
+    if let Some(more) = alike.len().checked_sub(SHOWN).filter(|more| *more > 0) {
         line(out, &format!("{more} more are in the report as JSON (--json)."));
     }
 }

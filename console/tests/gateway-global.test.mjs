@@ -1,25 +1,30 @@
 /** The global chain: what its plugins have only reported of requests to a real gateway, the step to enforcing, and the way back. */
 import { after, before, test } from "node:test";
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { axe, launch, login, open } from "./support.mjs";
 import { Gateway, until } from "./gateway.mjs";
 
 const SCANNER = "203.0.113.9";
 const SECOND = "203.0.113.10";
 const CUSTOMER = "198.51.100.20";
+const LISTED = ["192.0.2.200", "192.0.2.201"];
 const CANARY = "AKIACANARY0000";
 const PHP = `--b\r\ncontent-disposition: form-data; name="file"; filename="shell.php"\r\ncontent-type: text/plain\r\n\r\n<?php echo 1; ?>\r\n--b--\r\n`;
 
-let gateway, browser;
+let gateway, browser, lists;
 const at = (host, more = {}) => ({ ...more, headers: { host: `${host}.example`, ...more.headers } });
 const upload = (host, from) => ["/files", at(host, { from, method: "POST", headers: { "content-type": "multipart/form-data; boundary=b" }, body: PHP })];
 const stored = async (filters) => (await gateway.api("GET", `/events/_search?limit=500&${filters}`)).events;
 before(async () => {
+  lists = createServer((_, response) => response.end(LISTED.join("\n"))).listen(0, "127.0.0.1");
+  await once(lists, "listening");
   gateway = await Gateway.start(async (api, backend) => {
     await api("POST", "/entities/honeypot-policies", { id: "traps", name: "Traps", action: "monitor", weight: 1, paths: ["/.env", "/old-admin"], canaries: [{ value: CANARY, description: "the key in the wiki" }] });
     await api("POST", "/entities/honeypot-policies", { id: "lures", name: "Lures", action: "monitor", weight: 1, paths: ["/lure"] });
     await api("POST", "/entities/threat-policies", { id: "live", name: "Live", dry_run: false, tiers: [{ min_score: 80, action: "deny" }] });
-    await api("POST", "/entities/threat-feeds", { id: "tor", name: "Tor", url: "https://feeds.example/tor.txt", enabled: true });
+    await api("POST", "/entities/threat-feeds", { id: "listed", name: "Listed", url: `http://127.0.0.1:${lists.address().port}/`, allow_private: true, action: "block", weight: 1, enabled: true });
     await api("PATCH", "/entities/global-config/global-config", { incoming_request_validators: [
       { plugin: "IncomingRequestValidatorSvcHoneypot", config: { policy: "traps" } },
       { plugin: "IncomingRequestValidatorSvcIpReputation", config: { mode: "monitor" } },
@@ -35,11 +40,14 @@ before(async () => {
   for (const [host, target, from] of [["web", "/.env", SCANNER], ["web", "/.env", SECOND], ["own", "/.env", SCANNER], ["own", "/lure", SCANNER], ["web", `/search?key=${CANARY}`, SECOND]]) await answers(200, target, at(host, { from }));
   await answers(404, "/old-admin", at("nowhere", { from: CUSTOMER }));
   for (const host of ["web", "own"]) await answers(200, ...upload(host, SECOND));
-  await until("the events are stored", async () => (await stored("filter.plugin=honeypot")).length >= 6 && (await stored("filter.plugin=upload-guard")).length >= 2);
+  await until("the feed is in force", async () => (await gateway.send("/items", at("web", { from: LISTED[0] }))) && (await stored("filter.plugin=ip-reputation")).length > 0);
+  for (const from of [...LISTED, LISTED[1]]) await answers(200, "/items", at("own", { from }));
+  await until("the events are stored", async () => (await stored("filter.plugin=honeypot")).length >= 6 && (await stored("filter.plugin=upload-guard")).length >= 2 && (await stored("filter.plugin=ip-reputation")).length >= 2);
 });
 after(async () => {
   await browser?.close();
   await gateway?.stop();
+  lists?.close();
 });
 
 const step = (page, title) => page.locator(".flow-step").filter({ has: page.locator("strong", { hasText: new RegExp(`^${title}$`) }), hasText: "global, before every route" });
@@ -62,13 +70,32 @@ async function undo(page) {
   await page.getByText("Undone.").waitFor();
 }
 
+test("IP reputation of the global chain: whom it would have refused, the step, refusals by Envoy, and the way back", async () => {
+  const page = await open(browser, gateway.server);
+  await login(page, "/console/policies/routes/web");
+  await state(page, "IP reputation", "dry run");
+  await page.goto("/console/policies/global-config/global-config");
+  await page.getByRole("button", { name: "Enforce … IP reputation" }).click();
+  const dialog = page.getByRole("dialog");
+  // One event a minute for each caller.
+  await dialog.getByText("at least: requests 2, callers 2").waitFor();
+  assert.deepEqual(await rows(page, "By rule or signal"), ["feed:listed 2", "reputation:listed 2"]);
+  assert.deepEqual(await rows(page, "Top callers"), LISTED.map((address) => `ip:${address} 1`));
+  await dialog.getByText("one event a minute for each caller").waitFor();
+  await dialog.locator(".diff .added", { hasText: '"mode": "block"' }).waitFor();
+  await axe(page, "evidence of the IP reputation");
+  await enforce(page, "two callers of the list");
+  await gateway.answers(403, "/items", at("web", { from: LISTED[0] }));
+  assert.equal((await gateway.send("/items", at("web", { from: CUSTOMER }))).status, 200);
+  await undo(page);
+  await gateway.answers(200, "/items", at("web", { from: LISTED[0] }));
+  await page.done();
+});
+
 test("a honeypot of the global chain: who has touched its bait, the step, refusals by Envoy, and the way back", async () => {
   const page = await open(browser, gateway.server);
   await login(page, "/console/policies/routes/web");
   await state(page, "honeypot", "dry run");
-  // What monitors addresses reports nothing, so nothing can be said about what it would refuse.
-  await step(page, "IP reputation").waitFor();
-  assert.equal(await step(page, "IP reputation").getByText(/Enforce/).count(), 0);
   await step(page, "honeypot").getByRole("link", { name: "Enforce … honeypot" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByText("Would have been held back in the last day: requests 5, callers 3.").waitFor();

@@ -166,7 +166,7 @@ function policyOf(plugin: PluginInfo, config: Record<string, unknown>, policies:
 
 /** The values that end the dry run of plugins that have one of their own (docs/plugins.md). */
 const ENFORCING: Record<string, [field: string, value: unknown]> = {
-  fail2ban: ["dry_run", false], "api-contract": ["mode", "enforce"], "query-guard": ["mode", "enforce"], "upload-guard": ["mode", "enforce"], "error-leakage": ["mode", "mask"], "sensitive-data": ["mode", "enforce"],
+  fail2ban: ["dry_run", false], "ip-reputation": ["mode", "block"], "api-contract": ["mode", "enforce"], "query-guard": ["mode", "enforce"], "upload-guard": ["mode", "enforce"], "error-leakage": ["mode", "mask"], "sensitive-data": ["mode", "enforce"],
 };
 
 function switchOf(plugin: PluginInfo, fromPreset: boolean, slot: number): ChainStep["enforcedBy"] {
@@ -201,7 +201,7 @@ function behaviour(name: string, config: Record<string, unknown>, policy: Entity
       return active(policy["impersonator_action"] === "deny" || rules.some((rule) => REFUSING.has(rule.action ?? "")) ? "both" : "scores");
     }
     case "ip-reputation":
-      return active(config["mode"] === "monitor" ? "scores" : "both");
+      return unless(config["mode"] === "monitor", "both");
     case "fail2ban":
       return unless(config["dry_run"] !== false, "bans");
     case "api-contract":

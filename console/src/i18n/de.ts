@@ -170,6 +170,7 @@ export const de: Catalogue = {
   "enforce.reason.help": "Steht in den Notizen des Dokuments und damit in seinem Verlauf.",
   "enforce.routes": "In der Kette von:",
   "enforce.sampled": "Ohne Durchsetzen gibt es ein Ereignis je Minute, Operation und Art der Abweichung; jede Anfrage zählt der:",
+  "enforce.sampled.callers": "Ohne Durchsetzen gibt es ein Ereignis je Minute und Aufrufer.",
   "enforce.some": "Am letzten Tag wären aufgehalten worden: Anfragen {requests}, Aufrufer {callers}.",
   "enforce.some.least": "Am letzten Tag wären mindestens aufgehalten worden: Anfragen {requests}, Aufrufer {callers}.",
   "enforce.sure": "Solche Anfragen aufhalten ({requests})",

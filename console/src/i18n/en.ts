@@ -168,6 +168,7 @@ export const en = {
   "enforce.reason.help": "Kept in the document's notes and so in its history.",
   "enforce.routes": "In the chain of:",
   "enforce.sampled": "Without enforcing there is one event a minute for each operation and kind of mismatch; every request is counted in the:",
+  "enforce.sampled.callers": "Without enforcing there is one event a minute for each caller.",
   "enforce.some": "Would have been held back in the last day: requests {requests}, callers {callers}.",
   "enforce.some.least": "Would have been held back in the last day, at least: requests {requests}, callers {callers}.",
   "enforce.sure": "Hold back requests like these ({requests})",

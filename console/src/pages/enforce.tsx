@@ -54,11 +54,11 @@ export interface Subject {
   /** Null: `filters` say all. Otherwise the routes are found whose chains follow the document. */
   routes: (string | null)[] | null;
   isPolicy: boolean;
-  /** The plugin reports one event a minute for each kind of mismatch, so that more requests are affected than there are events. */
+  /** The plugin reports one event a minute for each caller or kind of mismatch, so that more requests are affected than there are events. */
   sampled: boolean;
 }
 
-const SAMPLED = new Set(["api-contract", "query-guard"]);
+const SAMPLED = new Set(["ip-reputation", "api-contract", "query-guard"]);
 
 /** A policy in dry run, a configuration that only detects, or a honeypot that only watches. */
 export function policySubject(collection: string, tagged: Tagged): Subject {
@@ -177,7 +177,7 @@ function Verdict({ of: { trial, routes, stored, gateIsOpen }, subject }: { of: E
         <p class="notice warn" role="status"><strong>{t(bans ? "enforce.bans" : trial.partial || subject.sampled ? "enforce.some.least" : "enforce.some", { requests: trial.requests, callers: trial.callers })}</strong> <a href={href("/events", filters)}>{t("enforce.events")}</a></p>
       )}
       {gateIsOpen && <p class="notice warn">{t(subject.collection === "global-config" ? "enforce.gate.global" : "enforce.gate")}</p>}
-      {subject.sampled && <p class="muted">{t("enforce.sampled")} <a href={href("/api")}>{t("nav.api")}</a></p>}
+      {subject.sampled && (subject.filters.plugin === "ip-reputation" ? <p class="muted">{t("enforce.sampled.callers")}</p> : <p class="muted">{t("enforce.sampled")} <a href={href("/api")}>{t("nav.api")}</a></p>)}
       {trial.from && <p class="muted">{t("enforce.partial", { from: local(Date.parse(trial.from)) })}</p>}
       <p class="muted">{routes.length > 0 ? <>{t("enforce.routes")} {routes.map((route) => <span key={route ?? ""}><Badge>{route ?? t("overview.no_route")}</Badge> </span>)}</> : ""}</p>
       {trial.requests > 0 && (

@@ -11,8 +11,8 @@ mod messages;
 use std::net::IpAddr;
 
 use exchange::{
-    Answer, Build, Category, Exchange, Exemptions, Host, KeysTable, Plugin, PluginDefinition, RangesTable, Refusal,
-    Role, Signal, Slot, Verdict,
+    Action, Answer, Build, Category, Decision, Exchange, Exemptions, Host, KeysTable, Outcome, Plugin,
+    PluginDefinition, RangesTable, Refusal, Role, SecurityEvent, Signal, Slot, Table, Update, Verdict,
 };
 use prost::Message as _;
 
@@ -55,6 +55,11 @@ const MAX_SIGNALLED: usize = 8;
 
 /// The tag of the one signal of all other feeds.
 pub(crate) const OTHERS: &str = "reputation:others";
+
+/// What a monitoring step has reported within the last minute: of each caller and reason once.
+const WATCHED: Table = Table { name: "reputation.watched", shards: 32, entries_per_shard: 64 };
+/// How long it is not reported again, in milliseconds.
+const WATCH_AFTER: u64 = 60_000;
 
 struct IpReputation {
     /// Sorted by their keys.
@@ -184,10 +189,14 @@ impl IpReputation {
         }
         note_all(&hits, self.kind(), exchange, host);
         match self.reason(&hits) {
-            Some(reason) if !self.monitor => {
-                Verdict::Refuse(Refusal::new(self.status, Category::Threat, reason).scored())
+            Some(reason) if self.monitor => {
+                if is_due(address, &reason, host) {
+                    observe(reason, exchange, host);
+                }
+                Verdict::Pass
             }
-            _ => Verdict::Pass,
+            Some(reason) => Verdict::Refuse(Refusal::new(self.status, Category::Threat, reason).scored()),
+            None => Verdict::Pass,
         }
     }
 
@@ -271,6 +280,31 @@ impl IpReputation {
         let reached = self.score_threshold > 0.0 && sum >= self.score_threshold;
         reached.then(|| format!("the threat feeds that list the caller's address weigh {sum}"))
     }
+}
+
+/// Reports that a caller would have been refused.
+fn observe(reason: String, exchange: &mut Exchange, host: &dyn Host) {
+    let decision = Decision::new(Action::Deny, exchange.score.total(), reason).dry_run();
+    let event = SecurityEvent {
+        category: Category::Threat,
+        outcome: Outcome::Observed,
+        module: PLUGIN.name,
+        message: &decision.reason,
+        decision: &decision,
+    };
+    exchange.emit(&event, host);
+}
+
+/// Whether that is to be reported again; if so, it is noted. Where it cannot be noted it is reported once more, which is all.
+fn is_due(address: IpAddr, reason: &str, host: &dyn Host) -> bool {
+    let subject = [address.to_string().as_bytes(), b"\0", reason.as_bytes()].concat();
+    let key = node_state::keyed_hash(host.shared(), WATCHED.name, &subject).to_le_bytes();
+    let (mut known, until) = (false, host.now().saturating_add(WATCH_AFTER));
+    let _ = WATCHED.update(host.shared(), &key, host.now(), |entry| {
+        known = entry.is_some_and(|entry| entry.expires_at <= until);
+        if known { Update::Keep } else { Update::Put(Vec::new(), until) }
+    });
+    !known
 }
 
 /// Adds the signals of all hits, the strongest first: one each, as far as there is room, and one of all others.

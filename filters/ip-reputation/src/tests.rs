@@ -118,6 +118,28 @@ fn a_blocking_feed_refuses_and_a_monitoring_step_refuses_nothing() {
 }
 
 #[test]
+fn a_monitoring_step_says_once_a_minute_whom_it_would_refuse() {
+    let monitor = IpReputationStep { monitor: true, ..step(vec![feed("a", 30.0, true), feed("b", 40.0, false)]) };
+    let (plugin, host) = (plugin(&monitor, Some(few())), FakeHost::at(0));
+    let ask = |ip: &str| {
+        let mut exchange = Exchange::default();
+        exchange.caller.ip = ip.into();
+        assert_eq!(plugin.access(&mut exchange, &mut Slot::default(), &host), Verdict::Pass);
+        host.events_json().len()
+    };
+    assert_eq!([ask("192.0.2.7"), ask("192.0.2.7"), ask("198.51.100.1")], [1, 1, 1], "the other feed refuses nobody");
+    let event = &host.events_json()[0];
+    assert_eq!((&event["event"]["outcome"], &event["event"]["module"]), (&"observed".into(), &"ip-reputation".into()));
+    let decision = &event["decision"];
+    assert_eq!((&decision["action"], &decision["dry_run"]), (&"deny".into(), &true.into()));
+    assert_eq!(decision["reason"], "the caller's address is on the threat feed `id-a`");
+    assert_eq!(event["threat"]["score"], 30);
+    assert_eq!(ask("192.0.2.8"), 2, "another caller");
+    host.advance(60_001);
+    assert_eq!([ask("192.0.2.7"), ask("192.0.2.7")], [3, 3]);
+}
+
+#[test]
 fn the_threshold_counts_the_hits_of_this_plugin() {
     let with = |score_threshold| IpReputationStep {
         score_threshold,

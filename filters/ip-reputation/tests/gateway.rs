@@ -370,6 +370,10 @@ fn a_monitoring_plugin_adds_its_weight_alone() {
     let event = found.unwrap();
     assert_eq!((&event["event"]["action"], &event["threat"]["score"]), (&json!("log"), &json!(30)), "{event}");
     assert_eq!(event["threat"]["tags"], json!(["feed:bad-callers", "reputation:bad"]), "{event}");
+    let found = gateway.control.events().into_iter().find(|event| event["event"]["module"] == "ip-reputation");
+    let (event, decision) = found.map(|event| (event["event"].clone(), event["decision"].clone())).unwrap();
+    assert_eq!((&event["outcome"], &decision["action"]), (&json!("observed"), &json!("deny")), "{event}");
+    assert_eq!(decision["dry_run"], true, "{decision}");
     assert_eq!(gateway.status(&from("192.0.2.99")), 200);
     let seen = |address: &str| gateway.control.events().iter().any(|event| event["source"]["ip"] == address);
     assert!(seen("192.0.2.7") && !seen("192.0.2.99"));

@@ -2,9 +2,12 @@
 
 use exchange::{Body, Headers, Request};
 use files::json::Field;
-use files::{File, Findings, Format, Policy, Reason, Work, disposition, identify, inspect, json, mime};
+use files::{Family, File, Findings, Format, Policy, Reason, Work, disposition, identify, inspect, json, mime};
 use seclang::body::multipart::{Limits, Part, Reader};
 
+/// Denied extensions that the last segments of ordinary paths have, such as those of pages, hosts and addresses
+/// (`/pages/index.html`, `/users/a@example.com`): of a body that says it is data, they do not make a file.
+const PATH_WORDS: [&str; 11] = ["com", "htm", "html", "js", "mjs", "pl", "py", "sh", "svg", "svgz", "xhtml"];
 /// How deep multipart bodies may lie in each other.
 const MAX_NESTED: u8 = 3;
 
@@ -12,6 +15,15 @@ const MAX_NESTED: u8 = 3;
 pub(crate) trait Sink {
     /// A file.
     fn file(&mut self, file: &File<'_>);
+
+    /// The content of a part as it was sent, where its transfer encoding was undone.
+    fn sent(&mut self, content: &[u8], complete: bool);
+
+    /// The names that headers give a body which is no file by its type.
+    fn names(&mut self, _names: &[Vec<u8>]) {}
+
+    /// The name that the path gives such a body; `plain` if applications have no other use for a body of this type than to store it.
+    fn path(&mut self, _names: &[Vec<u8>], _content: &[u8], _plain: bool) {}
 
     /// Something that keeps a file from being found.
     fn problem(&mut self, reason: Reason, detail: impl Into<String>);
@@ -33,6 +45,16 @@ pub(crate) struct Finder<'a, S> {
     pub(crate) sink: S,
 }
 
+/// The content of a part.
+struct Content<'c> {
+    sent: &'c [u8],
+    /// With its transfer encoding undone; `None` if it has none that can be.
+    decoded: Option<&'c [u8]>,
+    /// It is not the base64 that it says it is.
+    undecodable: bool,
+    complete: bool,
+}
+
 /// What a media type says of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Carrier {
@@ -49,7 +71,8 @@ impl Carrier {
     fn of(media: &[u8]) -> Self {
         let media = media.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
         match media.as_slice() {
-            b"multipart/form-data" => Self::Form,
+            // Some applications end the type at a comma or a blank.
+            media if media.starts_with(b"multipart/form-data") => Self::Form,
             media if mime::is_multipart(media) => Self::Multipart,
             b"application/json" => Self::Json,
             media if media.ends_with(b"+json") || media.ends_with(b"/json") || media.ends_with(b"ndjson") => Self::Json,
@@ -70,11 +93,53 @@ impl<'a> Inspector<'a> {
     pub(crate) fn new(policy: &'a Policy) -> Self {
         Self { policy, findings: Findings::default(), work: Work::default() }
     }
+
+    /// What is wrong with names alone.
+    fn of_names(&mut self, names: &[Vec<u8>], policy: &Policy) -> Findings {
+        let mut found = Findings::default();
+        let file = File { names, media_type: None, content: b"", complete: true, length: None };
+        inspect(&file, policy, &mut self.work, &mut found);
+        found
+    }
+
+    fn take(&mut self, found: &Findings, counts: impl Fn(Reason) -> bool) {
+        for finding in found.list().iter().filter(|finding| counts(finding.reason)) {
+            self.findings.add(finding.reason, finding.detail.clone());
+        }
+    }
 }
 
 impl Sink for Inspector<'_> {
     fn file(&mut self, file: &File<'_>) {
         inspect(file, self.policy, &mut self.work, &mut self.findings);
+    }
+
+    fn sent(&mut self, content: &[u8], complete: bool) {
+        let mut found = Findings::default();
+        let file = File { names: &[], media_type: None, content, complete, length: None };
+        // Text is what an encoding makes of any file.
+        if inspect(&file, self.policy, &mut self.work, &mut found) != Format::Text {
+            self.take(&found, |reason| !matches!(reason, Reason::ExtensionNotAllowed | Reason::TypeNotAllowed));
+        }
+    }
+
+    fn names(&mut self, names: &[Vec<u8>]) {
+        let found = self.of_names(names, self.policy);
+        self.take(&found, |reason| !matches!(reason, Reason::DeniedType | Reason::TypeNotAllowed));
+    }
+
+    fn path(&mut self, names: &[Vec<u8>], content: &[u8], plain: bool) {
+        let mut policy = self.policy.clone();
+        policy.denied_extensions.retain(|extension| !PATH_WORDS.contains(&extension.as_str()));
+        let found = self.of_names(names, &policy);
+        if !found.has(Reason::DeniedExtension) {
+            return;
+        }
+        let format = identify(content);
+        let stored = plain && !matches!(format, Format::Json | Format::Empty);
+        if stored || matches!(format.family(), Family::Script | Family::Executable) {
+            self.take(&found, |reason| reason == Reason::DeniedExtension);
+        }
     }
 
     fn problem(&mut self, reason: Reason, detail: impl Into<String>) {
@@ -90,27 +155,42 @@ impl<'a, S: Sink> Finder<'a, S> {
     /// Finds the files of a body whose codings are undone.
     pub(crate) fn find(&mut self, request: &Request, body: Body<'_>) {
         let kind = request.headers.get("content-type").unwrap_or_default();
-        match Carrier::of(kind) {
+        let carrier = if is_loosely_multipart(kind) { Carrier::Form } else { Carrier::of(kind) };
+        match carrier {
             Carrier::Form => self.form(kind, body),
             Carrier::Multipart => self.multipart(kind, body, MAX_NESTED),
-            Carrier::Json => {
-                self.json(body);
-                self.disguised(request, kind, body);
+            // Some applications read JSON whatever the type.
+            Carrier::Json => self.json(body),
+            Carrier::Data | Carrier::Raw if json::begins(body.bytes) => self.json(body),
+            Carrier::Data | Carrier::Raw => {}
+        }
+        if !matches!(carrier, Carrier::Form | Carrier::Multipart) {
+            if !self.json_fields.is_empty() && json::begins_wide(body.bytes) {
+                self.sink.problem(Reason::UndecodableBody, "the body is JSON in UTF-16 or UTF-32, which is not read");
             }
-            Carrier::Data => self.disguised(request, kind, body),
-            Carrier::Raw => self.raw(request, kind, body),
+            if carrier == Carrier::Raw || is_disguised(body.bytes) {
+                self.raw(request, kind, body);
+                return;
+            }
+        }
+        self.sink.names(&header_names(&request.headers));
+        let plain = carrier == Carrier::Data && !is_urlencoded(kind);
+        let path = put_names(request);
+        if !path.is_empty() {
+            self.sink.path(&path, body.bytes, plain);
         }
     }
 
-    /// Takes one file, unless there were enough.
-    fn file(&mut self, file: &File<'_>) {
+    /// Takes one file, unless there were enough; whether it was taken.
+    fn file(&mut self, file: &File<'_>) -> bool {
         self.files += 1;
         if self.files > self.max_files {
             let most = self.max_files;
             self.sink.problem(Reason::TooManyFiles, format!("the request has more than {most} files"));
-            return;
+            return false;
         }
         self.sink.file(file);
+        true
     }
 
     fn form(&mut self, kind: &[u8], body: Body<'_>) {
@@ -142,24 +222,35 @@ impl<'a, S: Sink> Finder<'a, S> {
         let mut names = disposition::names(header("content-disposition").unwrap_or_default(), "filename");
         names.extend(part.filename.iter().chain(&part.extended_filename).filter(|name| !name.is_empty()).cloned());
         names.extend(disposition::names(kind, "name"));
-        if mime::is_multipart(kind) {
-            self.multipart(kind, Body { bytes: &part.value, complete }, MAX_NESTED - 1);
-            return;
-        }
-        let typed = !kind.is_empty() && Carrier::of(kind) == Carrier::Raw;
-        if names.is_empty() && !typed {
-            return;
-        }
-        let content = part.value.as_slice();
-        let media_type = Some(kind).filter(|kind| !kind.is_empty());
-        self.file(&File { names: &names, media_type, content, complete, length: None });
+        let sent = part.value.as_slice();
         let encoding = header("content-transfer-encoding").unwrap_or_default().trim_ascii();
-        // Some applications undo it, others store what was sent.
-        if let Some(decoded) = mime::decoded(encoding, content) {
-            let file = File { names: &names, media_type, content: &decoded, complete, length: None };
-            self.sink.file(&file);
-        } else if encoding.eq_ignore_ascii_case(b"base64") && complete {
-            self.sink.problem(Reason::UndecodableBody, "a part of the form is not the base64 that it says it is");
+        let decoded = mime::decoded(encoding, sent, complete);
+        let undecodable = decoded.is_none() && encoding.eq_ignore_ascii_case(b"base64");
+        let content = Content { sent, decoded: decoded.as_deref(), undecodable, complete };
+        self.carried(&names, kind, &content, MAX_NESTED);
+    }
+
+    /// A part of any multipart body: a file, more parts, or both, as an application that does not read multipart types in parts stores it.
+    fn carried(&mut self, names: &[Vec<u8>], kind: &[u8], content: &Content<'_>, depth: u8) {
+        let &Content { sent, decoded, undecodable, complete } = content;
+        let typed = !kind.is_empty() && Carrier::of(kind) == Carrier::Raw;
+        let is_multipart = mime::is_multipart(kind);
+        if !names.is_empty() || typed {
+            let media_type = Some(kind).filter(|kind| !kind.is_empty());
+            let file = File { names, media_type, content: decoded.unwrap_or(sent), complete, length: None };
+            // Some applications undo the encoding, others store what was sent.
+            if self.file(&file) && decoded.is_some() {
+                self.sink.sent(sent, complete);
+            }
+            if undecodable {
+                self.sink.problem(Reason::UndecodableBody, "a part is not the base64 that it says it is");
+            }
+        }
+        if is_multipart && (decoded.is_some() || undecodable) {
+            let detail = "a multipart body within another has a transfer encoding (RFC 2045, section 6.4)";
+            self.sink.problem(Reason::MalformedMultipart, detail);
+        } else if is_multipart {
+            self.multipart(kind, Body { bytes: sent, complete }, depth - 1);
         }
     }
 
@@ -175,16 +266,11 @@ impl<'a, S: Sink> Finder<'a, S> {
                 return;
             }
         };
-        for part in parts {
-            let kind = part.content_type.as_slice();
-            if mime::is_multipart(kind) {
-                let body = Body { bytes: &part.content, complete: part.complete };
-                self.multipart(kind, body, depth - 1);
-            } else if !part.names.is_empty() || !kind.is_empty() && Carrier::of(kind) == Carrier::Raw {
-                let media_type = Some(kind).filter(|kind| !kind.is_empty());
-                let (names, content) = (part.names.as_slice(), part.content.as_slice());
-                self.file(&File { names, media_type, content, complete: part.complete, length: None });
-            }
+        for part in &parts {
+            let sent = part.raw.as_deref().unwrap_or(&part.content);
+            let decoded = part.raw.is_some().then_some(part.content.as_slice());
+            let content = Content { sent, decoded, undecodable: part.undecodable, complete: part.complete };
+            self.carried(&part.names, &part.content_type, &content, depth);
         }
     }
 
@@ -200,7 +286,7 @@ impl<'a, S: Sink> Finder<'a, S> {
             }
             // Of a text that is cut off, the last group may be incomplete.
             let whole = text.len() - if found.complete { 0 } else { text.len() % 4 };
-            let Some(content) = text.get(..whole).and_then(files::base64) else {
+            let Some(content) = text.get(..whole).and_then(json::content) else {
                 self.sink.problem(Reason::UndecodableBody, "a field that holds a file is not base64");
                 continue;
             };
@@ -209,40 +295,12 @@ impl<'a, S: Sink> Finder<'a, S> {
         }
     }
 
-    /// A body that says it is data: it is a file if its content is one.
-    fn disguised(&mut self, request: &Request, kind: &[u8], body: Body<'_>) {
-        let start = body.bytes.trim_ascii_start();
-        // Texts of applications may hold tags of servers; files of servers begin with one.
-        let format = identify(body.bytes);
-        let xml = start.starts_with(b"<?xml");
-        let is_file = match format {
-            Format::Text | Format::Json | Format::Xml | Format::Unknown | Format::Empty => false,
-            format if format.is_text() => match start {
-                [b'#', b'!', ..] => true,
-                [b'<', ..] => !xml || matches!(format, Format::Svg | Format::ActiveSvg),
-                _ => false,
-            },
-            _ => true,
-        };
-        if is_file {
-            self.raw(request, kind, body);
-        }
-    }
-
     fn raw(&mut self, request: &Request, kind: &[u8], body: Body<'_>) {
         let headers = &request.headers;
-        let mut names: Vec<Vec<u8>> = Vec::new();
-        for value in headers.all("content-disposition") {
-            names.extend(disposition::names(value, "filename"));
-        }
-        // RFC 5023, section 9.7, and what applications send.
-        for header in ["slug", "x-file-name", "x-filename"] {
-            names.extend(headers.all(header).flat_map(disposition::path_names));
-        }
-        if request.method == b"PUT" {
-            let path = disposition::path_names(request.path_only());
-            names.extend(path.into_iter().filter(|name| name.contains(&b'.')));
-        }
+        let mut names = header_names(headers);
+        // RFC 5023, section 9.7.
+        names.extend(headers.all("slug").flat_map(disposition::path_names));
+        names.extend(put_names(request));
         let media_type = Some(kind).filter(|kind| !kind.is_empty());
         let length = if headers.get("content-encoding").is_none() { content_length(headers) } else { None };
         let file = File { names: &names, media_type, content: body.bytes, complete: body.complete, length };
@@ -250,9 +308,73 @@ impl<'a, S: Sink> Finder<'a, S> {
     }
 }
 
+/// Whether a body that says it is data is a file by its content.
+fn is_disguised(body: &[u8]) -> bool {
+    let start = body.trim_ascii_start();
+    // Texts of applications may hold tags of servers; files of servers begin with one.
+    match identify(body) {
+        Format::Text | Format::Json | Format::Xml | Format::Unknown | Format::Empty => false,
+        format if format.is_text() => match start {
+            [b'#', b'!', ..] => true,
+            [b'<', ..] => !start.starts_with(b"<?xml") || matches!(format, Format::Svg | Format::ActiveSvg),
+            _ => false,
+        },
+        _ => true,
+    }
+}
+
+/// Whether a type that is no multipart one may be taken for one: some applications search the header for the word.
+fn is_loosely_multipart(kind: &[u8]) -> bool {
+    let lower = kind.to_ascii_lowercase();
+    let has = |word: &[u8]| lower.windows(word.len()).any(|text| text == word);
+    !mime::is_multipart(kind) && has(b"multipart") && has(b"boundary")
+}
+
+fn is_urlencoded(kind: &[u8]) -> bool {
+    let media = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    media.eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
+}
+
+/// The names that headers give a body.
+fn header_names(headers: &Headers) -> Vec<Vec<u8>> {
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    for value in headers.all("content-disposition") {
+        names.extend(disposition::names(value, "filename"));
+    }
+    // What applications send.
+    for header in ["x-file-name", "x-filename"] {
+        names.extend(headers.all(header).flat_map(disposition::path_names));
+    }
+    names
+}
+
+/// The name that the path of a `PUT` gives a body.
+fn put_names(request: &Request) -> Vec<Vec<u8>> {
+    if request.method != b"PUT" {
+        return Vec::new();
+    }
+    let path = disposition::path_names(request.path_only());
+    path.into_iter().filter(|name| name.contains(&b'.')).collect()
+}
+
 /// What the request says that its length is.
 fn content_length(headers: &Headers) -> Option<u64> {
     std::str::from_utf8(headers.get("content-length")?).ok()?.parse().ok()
+}
+
+/// The boundary of a multipart type; empty for another type, and where the body is refused for it.
+fn boundary(kind: &[u8]) -> Vec<u8> {
+    match Carrier::of(kind) {
+        Carrier::Form => Reader::new(kind, Limits::default(), false).boundary().to_vec(),
+        Carrier::Multipart => mime::boundary(kind).unwrap_or_default().to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether the bytes of a coded body hold parts of a form that the decoded body does not have.
+pub(crate) fn hides_parts(headers: &Headers, coded: Body<'_>, decoded: &[u8]) -> bool {
+    let boundary = boundary(headers.get("content-type").unwrap_or_default());
+    !boundary.is_empty() && mime::hides_parts(&boundary, coded.bytes, coded.complete, decoded)
 }
 
 /// The value of a header line, if it is of this name.

@@ -10,6 +10,8 @@ pub mod control;
 mod messages;
 mod scan;
 
+use std::borrow::Cow;
+
 use exchange::{
     Action, Answer, Body, BodyNeed, Build, Category, Decision, Exchange, Host, Outcome, Plugin, PluginDefinition,
     Refusal, ReplyBody, Role, SecurityEvent, Signal, Slot, Verdict,
@@ -102,6 +104,11 @@ impl UploadGuard {
         let ratio = u32::try_from(self.step.archive_max_ratio).unwrap_or(u32::MAX);
         match codings::decoded(&coding, body, self.limit, ratio) {
             Ok(Decoded { bytes, complete }) => {
+                let coded = matches!(bytes, Cow::Owned(_));
+                if coded && body::hides_parts(&request.headers, body, &bytes) {
+                    let detail = "the coded bytes of the body hold parts that the decoded body does not have";
+                    finder.sink.findings.add(Reason::UndecodableBody, detail);
+                }
                 finder.find(request, Body { bytes: &bytes, complete });
                 complete
             }

@@ -10,6 +10,7 @@ use snapshot::{Snapshot, Step};
 use super::*;
 
 mod bodies;
+mod carriers;
 mod limits;
 mod scans;
 
@@ -63,6 +64,17 @@ impl Outcome {
 }
 
 fn send(step: &UploadStep, method: &str, headers: &[(&str, &str)], bytes: &[u8], complete: bool) -> Outcome {
+    send_to(step, method, "/files/report.php", headers, bytes, complete)
+}
+
+fn send_to(
+    step: &UploadStep,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    bytes: &[u8],
+    complete: bool,
+) -> Outcome {
     let global = vec![Step { plugin: PLUGIN.name.into(), config: step.encode_to_vec(), ..Step::default() }];
     let snapshot = Snapshot { filter: "preset".into(), global, ..Snapshot::default() };
     let chain = Chain::load(&snapshot, &[PLUGIN]).unwrap();
@@ -71,7 +83,7 @@ fn send(step: &UploadStep, method: &str, headers: &[(&str, &str)], bytes: &[u8],
     let request = Request {
         id: b"abc-1".to_vec(),
         method: method.as_bytes().to_vec(),
-        path: b"/files/report.php".to_vec(),
+        path: path.as_bytes().to_vec(),
         headers,
         ..Request::default()
     };

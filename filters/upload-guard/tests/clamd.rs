@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Uploads at once.
 const AT_ONCE: usize = 8;
-/// The bytes of each file: a body may have 16 MiB on its way to a scanner.
-const LENGTH: usize = 15 << 20;
+/// The bytes of each file: a body may have 32 MiB on its way to a scanner.
+const LENGTH: usize = 20_000_000;
 
 struct Clamd(Child);
 
@@ -120,7 +120,7 @@ fn large_uploads_at_once_are_scanned_and_a_scanner_that_is_killed_lets_pass_what
             ("open", "/open", "allow", json!("clam")),
             ("plain", "/plain", "reject", Value::Null),
         ] {
-            let config = json!({ "scanner": scanner, "scan_failure_action": action, "body_limit": 16 << 20 });
+            let config = json!({ "scanner": scanner, "scan_failure_action": action, "body_limit": 32 << 20 });
             let plugins = json!([
                 { "plugin": "SvcUploadGuard", "config": config },
                 { "plugin": "SvcThreatResponse", "config": { "policy": "demo" } },
@@ -138,8 +138,8 @@ fn large_uploads_at_once_are_scanned_and_a_scanner_that_is_killed_lets_pass_what
         let ((statuses, time), most) = highest(processes, || at_once(&gateway, path, first, LENGTH));
         let speed = megabytes / time.as_secs_f64();
         println!(
-            "{what}: {AT_ONCE} x {} MiB in {time:.2?}, {speed:.0} MB/s; gateway {} to {} MiB, control plane {} to {} MiB: {statuses:?}",
-            LENGTH >> 20,
+            "{what}: {AT_ONCE} x {} MB in {time:.2?}, {speed:.0} MB/s; gateway {} to {} MiB, control plane {} to {} MiB: {statuses:?}",
+            LENGTH / 1_000_000,
             before[0],
             most[0],
             before[1],

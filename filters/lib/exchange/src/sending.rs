@@ -7,7 +7,7 @@ use snapshot::ASK_CHUNK;
 /// The most bodies that are sent at once. One more question has no answer.
 pub const MAX_SENDINGS: usize = 64;
 /// The most bytes that these bodies have together: the gateway keeps them meanwhile.
-pub const MAX_SENDING_BYTES: usize = 128 << 20;
+pub const MAX_SENDING_BYTES: usize = 256 << 20;
 /// The most bytes of all bodies that are sent and not taken yet: what other messages of the link may have in front of them.
 pub const MAX_UNDER_WAY: usize = 2 << 20;
 

@@ -27,6 +27,15 @@ pub fn base64(text: &[u8]) -> Option<Vec<u8>> {
     (held < 6).then_some(decoded)
 }
 
+/// As [`base64`], but `None` where more than padding and white space follows padding as well: some decoders stop there, and others
+/// decode on.
+#[must_use]
+pub(crate) fn whole_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let padding = memchr::memchr(b'=', text).and_then(|at| text.get(at..)).unwrap_or_default();
+    let ends = padding.iter().all(|byte| matches!(byte, b'=' | b' ' | b'\t' | b'\r' | b'\n'));
+    base64(text).filter(|_| ends)
+}
+
 /// The content of a data URL (RFC 2397) with base64, and its media type; the text itself without a type if it is none.
 #[must_use]
 pub fn data_url(text: &[u8]) -> (Option<&[u8]>, &[u8]) {
@@ -72,4 +81,23 @@ pub(crate) fn hex_pair(text: &[u8]) -> Option<u8> {
     let [high, low] = *text.first_chunk::<2>()?;
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     Some(digit(high)? << 4 | digit(low)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_may_follow_padding() {
+        for (text, expected) in [
+            ("aGVsbG8=", Some(b"hello".as_slice())),
+            ("aGVsbA= =\r\n", Some(b"hell")),
+            ("aGVsbG8", Some(b"hello")),
+            ("aGVsbG8=aGVsbG8=", None),
+            ("aGVsbG8=!", None),
+            ("=aGVs", None),
+        ] {
+            assert_eq!(whole_base64(text.as_bytes()).as_deref(), expected, "{text}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 use crate::bytes::{be16, be32, find_ignoring_case, le32, place, slice};
-use crate::text::server_tag;
+use crate::text::tags;
 use crate::{Family, Format, archive};
 
 /// How far a PDF may begin behind the start of a file for readers (PDF 1.7, appendix H.3.4.1), in bytes.
@@ -15,7 +15,7 @@ pub(crate) fn polyglot(bytes: &[u8], format: Format, complete: bool) -> Option<S
     let media = matches!(family, Family::Image | Family::Audio | Family::Video | Family::Font);
     let pdf = matches!(format, Format::Pdf | Format::ActivePdf);
     if media || pdf || format == Format::Unknown {
-        if let Some(script) = server_tag(bytes) {
+        if let Some(script) = tags::in_binary(bytes) {
             return Some(format!("a file of the format {format} holds a script of the type {script}"));
         }
         if memmem::find(bytes, b"__HALT_COMPILER").is_some() {
@@ -54,7 +54,9 @@ pub(crate) fn polyglot(bytes: &[u8], format: Format, complete: bool) -> Option<S
     // Self-extracting programs are archives as well; compound files may hold office documents.
     let own =
         format.is_zip() || matches!(format, Format::Ole | Format::Msi | Format::Macro) || family == Family::Executable;
-    if complete && !own && archive::is_appended_zip(bytes, !media && family != Family::Text) {
+    // Readers of ZIP files skip a tail. A ZIP file within a PDF is in a stream, whose end follows it.
+    let anywhere = media || family == Family::Text || pdf && !ends_in_stream(bytes);
+    if complete && !own && archive::is_appended_zip(bytes, !anywhere) {
         return Some(format!("a file of the format {format} is a ZIP file as well"));
     }
     let behind = end_of_image(bytes, format).and_then(|end| bytes.get(end..)).filter(|behind| behind.len() > 3);
@@ -65,6 +67,12 @@ pub(crate) fn polyglot(bytes: &[u8], format: Format, complete: bool) -> Option<S
         )
     });
     other.map(|other| format!("a file of the format {other} follows an image of the format {format}"))
+}
+
+/// Whether the last end of a ZIP file in a PDF is in a stream of it.
+fn ends_in_stream(bytes: &[u8]) -> bool {
+    let end = memmem::rfind(bytes, b"PK\x05\x06").and_then(|at| bytes.get(at..)).unwrap_or_default();
+    memmem::find(end, b"endstream").is_some()
 }
 
 /// Whether the header of an image is the beginning of a script: `GIF89a/*`, `GIF89a=1`, `BM=`, a first segment of JPEG of 0x2f2a bytes.

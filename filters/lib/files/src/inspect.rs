@@ -1,10 +1,13 @@
 //! One file: its names, its length, its type, its archives.
 
 use crate::archive::{Opener, Work, is_opened};
-use crate::{Family, Findings, Format, Name, Policy, Reason, cfb, ends, identify, text};
+use crate::{Family, Findings, Format, Name, Policy, Reading, Reason, cfb, ends, identify, text};
 
 /// Extensions of texts that may begin with tags of HTML.
 const PLAIN: [&str; 7] = ["md", "markdown", "mdx", "rst", "txt", "csv", "log"];
+
+/// Extensions of mails, which hold pages.
+const MAIL: [&str; 3] = ["eml", "emlx", "mbox"];
 
 /// A file of a request.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +36,11 @@ pub fn inspect(file: &File<'_>, policy: &Policy, work: &mut Work, findings: &mut
         let most = policy.max_file_size;
         findings.add(Reason::FileTooLarge, format!("a file has {length} bytes, more than {most}"));
     }
-    let format = as_named(identify(file.content), &names, file.content);
+    let format = as_named(identify(file.content), &names, file);
     check_type(format, &names, policy, findings);
+    if format != Format::Empty {
+        check_media_type(file, policy, findings);
+    }
     if policy.check_mismatch {
         check_mismatch(format, &names, file, findings);
     }
@@ -74,9 +80,80 @@ fn check_name(name: &Name, policy: &Policy, findings: &mut Findings) {
         let detail = format!("the name `{shown}` has the denied extension {extension} in front of its last one");
         findings.add(Reason::DoubleExtension, detail);
     }
+    for other in &name.others {
+        check_reading(name, other, policy, findings);
+    }
+    if name.undecodable {
+        findings.add(Reason::UndecodableBody, format!("the character set of the name `{shown}` is not read"));
+    }
     if !policy.allows_extension(name.extension().unwrap_or_default()) {
         findings.add(Reason::ExtensionNotAllowed, format!("the extension of `{shown}` is none of those allowed"));
     }
+}
+
+/// Checks what a name is for others.
+fn check_reading(name: &Name, other: &Reading, policy: &Policy, findings: &mut Findings) {
+    let shown = &name.shown;
+    let whole = other.whole.trim_start_matches('.');
+    if let Some(extension) = other.extension().filter(|extension| policy.denies_extension(extension)) {
+        let detail = format!("the name `{shown}` has the denied extension {extension} in another reading");
+        findings.add(Reason::DeniedExtension, detail);
+    } else if policy.denies_extension(whole) && other.whole.contains('.') {
+        findings.add(Reason::DeniedExtension, format!("the name `{shown}` is denied in another reading"));
+    }
+    // Without the signs and letters that are removed, words of ordinary names are extensions in front of the last one:
+    // `Guide (setup.exe).pdf`. Those of PHP alone count there.
+    let inner = other.extensions.split_last().map(|(_, inner)| inner).unwrap_or_default();
+    let denied =
+        |extension: &&String| policy.denies_inner(extension) && (!other.reduced || extension.starts_with("ph"));
+    if let Some(extension) = inner.iter().find(denied) {
+        let detail = format!("the name `{shown}` has the denied extension {extension} in front of its last one");
+        findings.add(Reason::DoubleExtension, detail);
+    }
+    if !other.reduced && !policy.allows_extension(other.extension().unwrap_or_default()) {
+        findings.add(Reason::ExtensionNotAllowed, format!("the extension of `{shown}` is none of those allowed"));
+    }
+}
+
+/// Checks the type that the request gives to a file: applications store it, and browsers act on it.
+fn check_media_type(file: &File<'_>, policy: &Policy, findings: &mut Findings) {
+    for media in file.media_type.unwrap_or_default().split(|byte| *byte == b',') {
+        let media = essence(media);
+        if let Some(format) = format_of(&media).filter(|format| policy.denies_type(*format)) {
+            let family = format.family().word();
+            findings
+                .add(Reason::DeniedType, format!("the media type {media} is of the denied type {format} ({family})"));
+        }
+    }
+}
+
+/// A media type without its parameters, in lower case.
+fn essence(media: &[u8]) -> String {
+    let media = media.split(|byte| *byte == b';').next().unwrap_or_default();
+    String::from_utf8_lossy(media.trim_ascii()).to_ascii_lowercase()
+}
+
+/// The format of a media type that browsers or servers run.
+fn format_of(media: &str) -> Option<Format> {
+    Some(match media {
+        "text/html" | "application/xhtml+xml" | "application/vnd.wap.xhtml+xml" => Format::Html,
+        "image/svg+xml" | "image/svg" => Format::Svg,
+        "text/javascript"
+        | "text/x-javascript"
+        | "text/ecmascript"
+        | "text/x-ecmascript"
+        | "text/jscript"
+        | "text/livescript"
+        | "text/vbscript"
+        | "application/javascript"
+        | "application/x-javascript"
+        | "application/ecmascript"
+        | "application/x-ecmascript"
+        | "application/hta" => Format::WindowsScript,
+        "text/php" | "text/x-php" | "application/php" | "application/x-php" | "application/x-httpd-php" => Format::Php,
+        "text/x-sh" | "text/x-shellscript" | "application/x-sh" | "application/x-shellscript" => Format::Shell,
+        _ => return None,
+    })
 }
 
 fn check_type(format: Format, names: &[Name], policy: &Policy, findings: &mut Findings) {
@@ -105,8 +182,7 @@ fn check_mismatch(format: Format, names: &[Name], file: &File<'_>, findings: &mu
             findings.add(Reason::TypeMismatch, detail);
         }
     }
-    let media = file.media_type.and_then(|media| media.split(|byte| *byte == b';').next()).unwrap_or_default();
-    let media = String::from_utf8_lossy(media.trim_ascii()).to_ascii_lowercase();
+    let media = essence(file.media_type.unwrap_or_default());
     if extension_of(&media).is_some_and(|extension| contradicts(format, extension, file.content)) {
         findings.add(Reason::TypeMismatch, format!("a file is of the type {format}, and its media type is {media}"));
     }
@@ -155,17 +231,34 @@ fn contradicts(format: Format, extension: &str, content: &[u8]) -> bool {
     })
 }
 
-/// The format, given the name. Documents of Markdown begin with tags of HTML and are no pages; data such as JSON and CSV may hold the
-/// tags of servers, which run them in no file of that name, and is no script unless it begins with one.
-fn as_named(format: Format, names: &[Name], content: &[u8]) -> Format {
-    let all_are =
-        |of: &dyn Fn(&str) -> bool| !names.is_empty() && names.iter().all(|name| name.extension().is_some_and(of));
-    let Some(text) = text::as_text(content) else { return format };
+/// The format, given the name. Documents of Markdown begin with tags of HTML and are no pages, and mails hold pages; data such as JSON
+/// and CSV may hold what servers and systems run, which they do in no file of that name, and is no script unless it begins with one.
+fn as_named(format: Format, names: &[Name], file: &File<'_>) -> Format {
+    let is = |name: &Name, of: &dyn Fn(&str) -> bool| {
+        let others = name.others.iter().filter(|other| !other.reduced);
+        std::iter::once(name.extension())
+            .chain(others.map(Reading::extension))
+            .all(|extension| extension.is_some_and(of))
+    };
+    let all_are = |of: &dyn Fn(&str) -> bool| !names.is_empty() && names.iter().all(|name| is(name, of));
+    let Some(text) = text::as_text(file.content) else { return format };
     match format {
         Format::Html if all_are(&|extension| PLAIN.contains(&extension)) && !text::is_whole_page(&text) => Format::Text,
-        Format::Php | Format::Asp if all_are(&is_data) => text::of_data(&text).unwrap_or(format),
+        Format::Html if all_are(&is_xml) => text::of_xml(&text).unwrap_or(format),
+        Format::Html if text::is_mail(&text) => {
+            let mail = names.is_empty() && essence(file.media_type.unwrap_or_default()) == "message/rfc822";
+            if mail || all_are(&|extension| MAIL.contains(&extension)) { Format::Text } else { format }
+        }
+        Format::Php | Format::Asp | Format::WindowsScript if all_are(&is_data) => {
+            text::of_data(&text).unwrap_or(format)
+        }
         _ => format,
     }
+}
+
+/// Whether files of an extension are XML for servers.
+fn is_xml(extension: &str) -> bool {
+    is_data(extension) && Format::Xml.extensions().contains(&extension)
 }
 
 /// Whether files of an extension are text that nothing runs.

@@ -1,5 +1,7 @@
 //! Files in fields of JSON: text that is found by the path of its field, in one pass and as far as the document goes.
 
+use crate::base64::whole_base64;
+
 /// How deep arrays and objects may lie in each other; what is deeper is not looked at.
 const MAX_DEPTH: usize = 128;
 /// The longest path of a field, in keys and `[]`.
@@ -35,7 +37,8 @@ pub struct Found {
 
 impl Field {
     /// Reads the path of a field: keys joined by `.`, with `[]` behind a key for each element of an array (`files[].content`). `name`
-    /// is the key of the same object that has the file's name; empty for none.
+    /// is the key of the same object that has the file's name; empty for none. The case of keys does not matter: some applications
+    /// ignore it.
     ///
     /// # Errors
     /// What is wrong with the path.
@@ -51,15 +54,51 @@ impl Field {
                 return Err("a key is empty");
             }
             if !key.is_empty() {
-                steps.push(Step::Key(key.as_bytes().to_vec()));
+                steps.push(Step::Key(folded(key.as_bytes())));
             }
             steps.extend((0..(part.len() - key.len()) / 2).map(|_| Step::Each));
         }
         if steps.len() > MAX_STEPS {
             return Err("the path has more than 16 keys");
         }
-        Ok(Self { path: steps, name: Some(name.as_bytes().to_vec()).filter(|name| !name.is_empty()) })
+        Ok(Self { path: steps, name: Some(folded(name.as_bytes())).filter(|name| !name.is_empty()) })
     }
+}
+
+/// A key without its case, as the applications compare that ignore it: the long s and the Kelvin sign are `s` and `k`.
+fn folded(key: &[u8]) -> Vec<u8> {
+    if key.is_ascii() {
+        return key.to_ascii_lowercase();
+    }
+    let text = String::from_utf8_lossy(key);
+    let letters = text.chars().map(|letter| if letter == '\u{17f}' { 's' } else { letter });
+    letters.flat_map(char::to_lowercase).collect::<String>().into_bytes()
+}
+
+/// Whether a body begins as a document of JSON does that is an object or an array.
+#[must_use]
+pub fn begins(body: &[u8]) -> bool {
+    let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
+    matches!(text.first(), Some(b'{' | b'['))
+}
+
+/// Whether a body begins as such a document does in UTF-16 or UTF-32, which [`find`] does not read.
+#[must_use]
+pub fn begins_wide(body: &[u8]) -> bool {
+    let is_blank = |byte: &u8| matches!(byte, 0 | b' ' | b'\t' | b'\r' | b'\n');
+    let start = body.iter().take_while(|byte| is_blank(byte) || matches!(byte, 0xfe | 0xff)).count();
+    let (before, text) = body.split_at_checked(start).unwrap_or((body, b""));
+    let mut letters = text.iter().filter(|byte| !is_blank(byte));
+    let opens = matches!(letters.next(), Some(b'{' | b'['));
+    let goes_on =
+        matches!(letters.next(), Some(b'"' | b'{' | b'[' | b'}' | b']' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n'));
+    opens && goes_on && (before.contains(&0) || text.get(1) == Some(&0))
+}
+
+/// What the text of a field decodes to, as base64; `None` where decoders differ.
+#[must_use]
+pub fn content(text: &[u8]) -> Option<Vec<u8>> {
+    whole_base64(text)
 }
 
 /// An array or an object that is open.
@@ -100,7 +139,7 @@ pub fn find(document: &[u8], fields: &[Field], most: usize) -> Vec<Found> {
                 let raw = rest.get(..length).unwrap_or_default();
                 at = at.saturating_add(length + 1);
                 if let Some(frame @ Frame { valued: false, .. }) = frames.last_mut() {
-                    frame.step = Step::Key(unescaped(raw));
+                    frame.step = Step::Key(folded(&unescaped(raw)));
                     if let Some(behind) = colon(document, at) {
                         (frame.valued, at) = (true, behind);
                     }
@@ -208,4 +247,42 @@ fn unit(text: &[u8]) -> (u32, &[u8]) {
     let digits = text.get(..4).unwrap_or(text);
     let value = digits.iter().fold(0, |value, digit| value << 4 | char::from(*digit).to_digit(16).unwrap_or(0));
     (value, text.get(digits.len()..).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_case_of_keys_does_not_matter() {
+        let fields = [Field::parse("Files[].task", "fileName").unwrap()];
+        for document in [
+            r#"{"FILES": [{"Task": "AA==", "FILENAME": "a"}]}"#,
+            r#"{"file\u017f": [{"ta\u017f\u212a": "AA==", "filename": "a"}]}"#,
+        ] {
+            let found = find(document.as_bytes(), &fields, 10);
+            assert_eq!((found.len(), found[0].names.as_slice()), (1, &[b"a".to_vec()][..]), "{document}");
+        }
+        assert!(find(br#"{"file": [{"task": "AA=="}]}"#, &fields, 10).is_empty());
+    }
+
+    #[test]
+    fn documents_are_known_by_their_beginning() {
+        for body in [b" \r\n{\"a\":1}".as_slice(), b"[]", b"\xef\xbb\xbf{}"] {
+            assert!(begins(body) && !begins_wide(body), "{}", body.escape_ascii());
+        }
+        for body in [
+            b"{\0\"\0".as_slice(),
+            b"\0{\0}",
+            b"\xff\xfe[\0{\0",
+            b"\xfe\xff\0 \0[\x001",
+            b"\0\0\0{\0\0\0\"",
+            b"{\0\0\0\n\0\0\0\"\0",
+        ] {
+            assert!(begins_wide(body), "{}", body.escape_ascii());
+        }
+        for body in [b"".as_slice(), b"text", b"\xff\xfea\0,\0", b"\0\0\0\x20ftypisom", b"{\0\x01\x02", b"\0\0"] {
+            assert!(!begins_wide(body), "{}", body.escape_ascii());
+        }
+    }
 }

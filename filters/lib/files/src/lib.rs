@@ -27,7 +27,7 @@ pub use base64::{base64, data_url, quoted_printable};
 pub use finding::{Finding, Findings, Reason};
 pub use format::{Family, Format, is_type_word, type_words};
 pub use inspect::{File, inspect};
-pub use name::Name;
+pub use name::{Name, Reading};
 pub use policy::{DENIED_EXTENSIONS, DENIED_TYPES, Limits, Policy, RATIO_FREE, WORK_BYTES, WORK_MEMORY, WORK_STEPS};
 
 /// What runs scripts in a PDF, or starts programs.
@@ -45,15 +45,24 @@ pub fn identify(content: &[u8]) -> Format {
         Format::Zip => archive::kind_of_zip(content),
         Format::Ole => cfb::read(content).format,
         Format::Pdf => pdf(content),
-        Format::Unknown => match text::as_text(content) {
-            Some(text) => text::of_text(&text),
-            // Readers take a PDF with bytes in front of it.
-            None if memchr::memmem::find(content.get(..PDF_REACH).unwrap_or(content), b"%PDF-").is_some() => {
-                pdf(content)
-            }
-            None => Format::Unknown,
-        },
+        Format::Unknown => unsigned(content),
         format => format,
+    }
+}
+
+/// The format of a file without a signature.
+fn unsigned(content: &[u8]) -> Format {
+    let start = content.get(..PDF_REACH).unwrap_or(content);
+    // Readers take a PDF with white space or bytes in front of it.
+    let is_text = text::is_plain_text(content);
+    if start.trim_ascii_start().starts_with(b"%PDF-") || !is_text && memchr::memmem::find(start, b"%PDF-").is_some() {
+        return pdf(content);
+    }
+    match text::as_text(content).map(|text| text::of_text(&text)) {
+        // Bytes that only begin as a text does, and are no page and no script.
+        Some(Format::Text | Format::Json) if !is_text => Format::Unknown,
+        Some(format) => format,
+        None => Format::Unknown,
     }
 }
 

@@ -226,6 +226,10 @@ fn mpeg_audio(bytes: &[u8]) -> Option<Format> {
 /// Whether bytes are text in UTF-8 or in a character set of one byte: no control characters but those of texts, at their beginning.
 pub(crate) fn looks_like_text(bytes: &[u8]) -> bool {
     let start = bytes.get(..1024).unwrap_or(bytes);
-    let odd = |byte: &&u8| matches!(byte, 0..=8 | 0x0e..=0x1a | 0x1c..=0x1f | 0x7f);
-    !start.is_empty() && start.iter().filter(odd).count() == 0
+    !start.is_empty() && !start.iter().any(|byte| is_control(*byte))
+}
+
+/// Whether a byte is a control character that texts do not have.
+pub(crate) fn is_control(byte: u8) -> bool {
+    matches!(byte, 0..=8 | 0x0e..=0x1a | 0x1c..=0x1f | 0x7f)
 }

@@ -1,11 +1,26 @@
 //! What the name of a file says: its extensions as servers, systems and readers see them.
 
-use crate::disposition::percent;
+use crate::disposition::{UNREAD, percent};
 
-/// The longest name that is read, in bytes.
-const MAX_NAME: usize = 4096;
-/// The most extensions of a name.
-const MAX_EXTENSIONS: usize = 16;
+/// How many bytes of a name are read: the last ones, where its extensions are. No system writes a longer path.
+const MAX_NAME: usize = 64 << 10;
+/// How many extensions are kept from the first on, and how many from the last on. Names of file systems have 255 bytes at most, and
+/// thus fewer extensions than either.
+const MAX_EXTENSIONS: usize = 128;
+/// The ASCII letters that the characters from U+00C0 and from U+1E00 on are built of (NFKD); `?` for those of none.
+const LATIN: [(u32, &[u8]); 2] = [
+    (
+        0xc0,
+        b"AAAAAA?CEEEEIIII?NOOOOO??UUUUY??aaaaaa?ceeeeiiii?nooooo??uuuuy?yAaAaAaCcCcCcCcDd??EeEeEeEeEeGgGgGgGg\
+Hh??IiIiIiIiI???JjKk?LlLlLlLl??NnNnNnn??OoOoOo??RrRrRrSsSsSsSsTtTt??UuUuUuUuUuUuWwYyYZzZzZzs",
+    ),
+    (
+        0x1e00,
+        b"AaBbBbBbCcDdDdDdDdDdEeEeEeEeEeFfGgHhHhHhHhHhIiIiKkKkKkLlLlLlLlMmMmMmNnNnNnNnOoOoOoOoPpPpRrRrRrRrSsSs\
+SsSsSsTtTtTtTtUuUuUuUuUuVvVvWwWwWwWwWwXxXxYyZzZzZzhtwyas????AaAaAaAaAaAaAaAaAaAaAaAaEeEeEeEeEeEeEeEe\
+IiIiOoOoOoOoOoOoOoOoOoOoOoOoUuUuUuUuUuUuUuYyYyYyYy??????",
+    ),
+];
 
 /// A name, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,30 +39,57 @@ pub struct Name {
     pub absolute: bool,
     /// It holds characters that change the order in which it is shown (Unicode bidirectional overrides, UAX 9).
     pub reordered: bool,
+    /// Its character set is not read, so that its extensions are not known.
+    pub undecodable: bool,
+    /// What it is for others: for systems where a colon is an ordinary character, and for applications that remove characters of names.
+    pub others: Vec<Reading>,
+}
+
+/// Another reading of a name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// The whole last segment in lower case.
+    pub whole: String,
+    /// Its extensions from the first to the last, in lower case.
+    pub extensions: Vec<String>,
+    /// It has only ASCII letters and digits of the name: what applications make of names that they do not want to store as they are.
+    pub reduced: bool,
+}
+
+impl Reading {
+    /// The last extension.
+    #[must_use]
+    pub fn extension(&self) -> Option<&str> {
+        self.extensions.last().map(String::as_str)
+    }
 }
 
 impl Name {
     /// Reads a name.
     #[must_use]
     pub fn read(name: &[u8]) -> Self {
-        let name = name.get(..MAX_NAME).unwrap_or(name);
         let null_byte = name.contains(&0) || memchr::memmem::find(name, b"%00").is_some();
+        let undecodable = memchr::memmem::find(name, UNREAD).is_some();
+        let front = name.get(..MAX_NAME).unwrap_or(name);
+        let name = name.get(name.len().saturating_sub(MAX_NAME)..).unwrap_or(name);
         let text = String::from_utf8_lossy(name);
         let reordered = text.chars().any(|letter| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'));
         let plain: String = text.chars().filter_map(folded).collect();
-        let absolute = is_absolute(&plain);
+        let absolute = match front.len() == name.len() {
+            true => is_absolute(&plain),
+            false => is_absolute(&String::from_utf8_lossy(front).chars().filter_map(folded).collect::<String>()),
+        };
         let up = plain.split(['/', '\\']).any(is_up);
         let leaves_folder = up || twice_decoded(&plain).split(['/', '\\']).any(is_up);
         // `a.php/.` and `a.php/` are `a.php` for some systems.
-        let segments =
-            || plain.rsplit(['/', '\\']).map(trimmed).filter(|segment| !segment.is_empty() && *segment != ".");
-        let whole = segments().next().unwrap_or_default().to_ascii_lowercase();
-        let mut extensions: Vec<String> =
-            whole.split('.').skip(1).map(extension).filter(|word| !word.is_empty()).collect();
-        extensions.drain(..extensions.len().saturating_sub(MAX_EXTENSIONS));
-        let shown =
-            segments().next().unwrap_or_default().chars().filter(|letter| !letter.is_control()).take(128).collect();
-        Self { shown, extensions, whole, null_byte, leaves_folder, absolute, reordered }
+        let is_name = |segment: &&str| !segment.is_empty() && *segment != ".";
+        let segment = plain.rsplit(['/', '\\']).map(trimmed).find(is_name).unwrap_or_default();
+        let with_colons = plain.rsplit(['/', '\\']).map(without_ends).find(is_name).unwrap_or_default();
+        let whole = segment.to_ascii_lowercase();
+        let extensions = extensions(&whole, extension);
+        let shown = segment.chars().filter(|letter| !letter.is_control()).take(128).collect();
+        let others = others(segment, with_colons);
+        Self { shown, extensions, whole, null_byte, leaves_folder, absolute, reordered, undecodable, others }
     }
 
     /// The last extension.
@@ -81,13 +123,83 @@ fn folded(letter: char) -> Option<char> {
     }
 }
 
+/// The extensions of a name, each as `read` reads it; none of them empty.
+fn extensions(whole: &str, read: impl Fn(&str) -> String) -> Vec<String> {
+    let mut list: Vec<String> = whole.split('.').skip(1).map(read).filter(|word| !word.is_empty()).collect();
+    let behind = list.len().saturating_sub(MAX_EXTENSIONS);
+    if behind > MAX_EXTENSIONS {
+        list.drain(MAX_EXTENSIONS..behind);
+    }
+    list
+}
+
+/// The other readings of a segment: with what follows a colon, and with ASCII letters and digits only.
+fn others(segment: &str, with_colons: &str) -> Vec<Reading> {
+    let mut list = Vec::new();
+    if with_colons.contains(':') {
+        let whole = with_colons.to_ascii_lowercase();
+        list.push(Reading { extensions: extensions(&whole, extension), whole, reduced: false });
+    }
+    let plain = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'.');
+    for segment in std::iter::once(segment).chain(Some(with_colons).filter(|other| *other != segment)) {
+        if plain(segment) {
+            continue;
+        }
+        list.push(reduced(segment, std::convert::identity));
+        if !segment.is_ascii() {
+            list.push(reduced(segment, base_letter));
+        }
+    }
+    list.dedup();
+    list
+}
+
+/// A segment with ASCII letters and digits only, as `map` makes them.
+fn reduced(segment: &str, map: impl Fn(char) -> char) -> Reading {
+    let kept = segment.chars().map(map).filter(|letter| letter.is_ascii_alphanumeric() || *letter == '.');
+    let whole: String = kept.map(|letter| letter.to_ascii_lowercase()).collect();
+    Reading { extensions: extensions(&whole, str::to_owned), whole, reduced: true }
+}
+
+/// The ASCII letter or digit that a character is built of: letters with accents, in circles, and of mathematics.
+fn base_letter(letter: char) -> char {
+    let code = u32::from(letter);
+    let offset = |from: u32, period: u32, digit: bool| {
+        let at = u8::try_from((code - from) % period).unwrap_or_default();
+        char::from(match at {
+            at if digit => b'0' + at,
+            0..26 => b'A' + at,
+            _ => b'a' + (at - 26),
+        })
+    };
+    match code {
+        0xc0..=0x17f | 0x1e00..=0x1eff => {
+            let letters = LATIN.iter().rfind(|(from, _)| code >= *from);
+            let found = letters.and_then(|(from, letters)| letters.get(usize::try_from(code - from).ok()?));
+            found.map_or('?', |byte| char::from(*byte))
+        }
+        0x24b6..=0x24e9 => offset(0x24b6, 52, false),
+        0x1_d400..=0x1_d6a3 => offset(0x1_d400, 52, false),
+        0x1_d7ce..=0x1_d7ff => offset(0x1_d7ce, 10, true),
+        _ => letter,
+    }
+}
+
 /// Without what Windows removes at the end: dots, white space, and streams (`::$DATA`, `:stream`).
 fn trimmed(segment: &str) -> &str {
-    // The drive of `C:a.php` is no name with a stream.
+    let segment = without_drive(segment);
+    without_ends(segment.split(':').next().unwrap_or_default())
+}
+
+/// The drive of `C:a.php` is no name with a stream.
+fn without_drive(segment: &str) -> &str {
     let drive = matches!(segment.as_bytes(), [letter, b':', _, ..] if letter.is_ascii_alphabetic());
-    let segment = if drive { segment.get(2..).unwrap_or_default() } else { segment };
-    let plain = segment.split(':').next().unwrap_or_default();
-    plain
+    if drive { segment.get(2..).unwrap_or_default() } else { segment }
+}
+
+/// Without a drive in front, and without dots and white space at the end.
+fn without_ends(segment: &str) -> &str {
+    without_drive(segment)
         .trim_matches(|letter: char| letter.is_whitespace() || letter.is_control())
         .trim_end_matches(|letter: char| letter == '.' || letter.is_whitespace() || letter.is_control())
 }

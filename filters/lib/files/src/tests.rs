@@ -1,5 +1,6 @@
 //! Files are made by hand here, so that no tool is needed: [`make`] has archives whose every field can be wrong.
 
+mod archive_readers;
 mod archives;
 mod compressed;
 mod finding_files;
@@ -8,6 +9,7 @@ mod make;
 mod names;
 mod other_archives;
 mod polyglots;
+mod readings;
 
 use super::*;
 

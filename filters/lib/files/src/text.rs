@@ -1,11 +1,14 @@
 //! Formats of text: pages, scripts, SVG, XML, JSON.
 
+pub(crate) mod tags;
+mod xml;
+
 use std::borrow::Cow;
 
 use memchr::memmem;
 
 use crate::Format;
-use crate::bytes::{find_ignoring_case, slice};
+use crate::bytes::find_ignoring_case;
 
 /// How many bytes of a text are searched for its root element and for what makes it a script.
 const REACH: usize = 1 << 20;
@@ -57,9 +60,35 @@ pub(crate) fn as_text(bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
         [0xfe, 0xff, rest @ ..] => Some(wide(rest, 0)),
         [b'<', 0, second, 0, ..] if second.is_ascii_graphic() => Some(wide(bytes, 1)),
         [0, b'<', 0, second, ..] if second.is_ascii_graphic() => Some(wide(bytes, 0)),
-        [0xef, 0xbb, 0xbf, rest @ ..] => crate::magic::looks_like_text(rest).then_some(Cow::Borrowed(rest)),
-        _ => crate::magic::looks_like_text(bytes).then_some(Cow::Borrowed(bytes)),
+        [0xef, 0xbb, 0xbf, rest @ ..] => is_text(rest).then_some(Cow::Borrowed(rest)),
+        _ => is_text(bytes).then_some(Cow::Borrowed(bytes)),
     }
+}
+
+/// Whether bytes are text, without any control character at their beginning, or are UTF-16.
+pub(crate) fn is_plain_text(bytes: &[u8]) -> bool {
+    match as_text(bytes) {
+        Some(Cow::Owned(_)) => true,
+        Some(Cow::Borrowed(text)) => crate::magic::looks_like_text(text),
+        None => false,
+    }
+}
+
+/// Whether bytes are text, or begin as markup or a script does: browsers and systems run those whatever follows.
+fn is_text(bytes: &[u8]) -> bool {
+    crate::magic::looks_like_text(bytes) || begins_as_code(bytes)
+}
+
+fn begins_as_code(bytes: &[u8]) -> bool {
+    match bytes.trim_ascii_start() {
+        [b'<', next, ..] => next.is_ascii_alphabetic() || matches!(next, b'!' | b'?' | b'%' | b'_'),
+        start => is_shell(start),
+    }
+}
+
+/// `#!` with the path of a program.
+fn is_shell(start: &[u8]) -> bool {
+    start.strip_prefix(b"#!").is_some_and(|rest| rest.trim_ascii_start().starts_with(b"/"))
 }
 
 /// The format of a text.
@@ -89,10 +118,10 @@ fn data(start: &[u8]) -> Format {
 /// The script that a text is: what runs it does so wherever its tag is.
 fn script(start: &[u8]) -> Option<Format> {
     let reach = start.get(..REACH).unwrap_or(start);
-    if reach.starts_with(b"#!") && reach.get(2..).is_some_and(|rest| rest.trim_ascii_start().starts_with(b"/")) {
+    if is_shell(reach) {
         return Some(Format::Shell);
     }
-    if let Some(format) = server_tag(reach) {
+    if let Some(format) = tags::in_text(start) {
         return Some(format);
     }
     let lower = |length: usize| reach.get(..length.min(reach.len())).unwrap_or_default().to_ascii_lowercase();
@@ -115,48 +144,6 @@ fn script(start: &[u8]) -> Option<Format> {
     None
 }
 
-/// The tags that servers run, wherever they are.
-pub(crate) fn server_tag(bytes: &[u8]) -> Option<Format> {
-    if find_ignoring_case(bytes, b"<?php").is_some() || has_short_tag(bytes) {
-        return Some(Format::Php);
-    }
-    if find_ignoring_case(bytes, b"language=\"php\"").is_some() && find_ignoring_case(bytes, b"<script").is_some() {
-        return Some(Format::Php);
-    }
-    let page = |rest: &[u8]| {
-        let rest = rest.trim_ascii_start();
-        let words: [&[u8]; 9] = [
-            b"page ",
-            b"eval",
-            b"execute",
-            b"response.",
-            b"request.",
-            b"runtime.",
-            b"import ",
-            b"webhandler ",
-            b"language",
-        ];
-        rest.starts_with(b"@") || rest.starts_with(b"=") || words.iter().any(|word| begins(rest, word))
-    };
-    let mut tags = memmem::find_iter(bytes, b"<%").filter_map(|at| slice(bytes, at + 2, 24).or(bytes.get(at + 2..)));
-    let printable = |rest: &[u8]| rest.iter().take(8).all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~'));
-    if tags.any(|rest| rest.len() >= 8 && printable(rest) && page(rest))
-        || memmem::find(bytes, b"<jsp:").is_some()
-        || find_ignoring_case(bytes, b"runat=\"server\"").is_some()
-    {
-        return Some(Format::Asp);
-    }
-    None
-}
-
-/// `<?=` with a PHP expression behind it. Three bytes are in any large file: what follows must be text as well.
-fn has_short_tag(bytes: &[u8]) -> bool {
-    memmem::find_iter(bytes, b"<?=").any(|at| {
-        let rest = bytes.get(at + 3..).unwrap_or_default().get(..8).unwrap_or_default();
-        rest.len() == 8 && rest.iter().all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~'))
-    })
-}
-
 fn begins(text: &[u8], word: &[u8]) -> bool {
     text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
@@ -171,6 +158,33 @@ fn starts_like_mail_page(start: &[u8]) -> bool {
 
 /// Text that begins with `<`.
 fn markup(start: &[u8]) -> Format {
+    // Browsers take a comment for the beginning of a page, unless something else is declared.
+    if begins(start, b"<!--")
+        && !begins(behind_comments(start), b"<?xml")
+        && !begins(behind_comments(start), b"<!doctype svg")
+    {
+        let is_svg = root(start).is_some_and(|root| local_name(root).eq_ignore_ascii_case(b"svg"));
+        if !is_svg {
+            return Format::Html;
+        }
+    }
+    document(start)
+}
+
+/// What follows the comments that a text begins with.
+fn behind_comments(mut text: &[u8]) -> &[u8] {
+    while text.starts_with(b"<!--") {
+        text = memmem::find(text, b"-->").and_then(|at| text.get(at + 3..)).unwrap_or_default().trim_ascii_start();
+    }
+    text
+}
+
+fn local_name(name: &[u8]) -> &[u8] {
+    name.rsplit(|byte| *byte == b':').next().unwrap_or(name)
+}
+
+/// A page, or a document of XML.
+fn document(start: &[u8]) -> Format {
     let reach = start.get(..REACH).unwrap_or(start);
     if is_page_tag(reach) {
         return Format::Html;
@@ -183,17 +197,17 @@ fn markup(start: &[u8]) -> Format {
         // Browsers take a comment for the beginning of a page.
         return if begins(reach, b"<!--") { Format::Html } else { Format::Text };
     };
-    let local = root.rsplit(|byte| *byte == b':').next().unwrap_or(root);
+    let local = local_name(root);
     if local.eq_ignore_ascii_case(b"svg") {
-        return if is_active_svg(reach) { Format::ActiveSvg } else { Format::Svg };
+        let active = is_active_svg(reach) || xml::has_script_url(start) || xml::active(start).is_some();
+        return if active { Format::ActiveSvg } else { Format::Svg };
     }
     if local.eq_ignore_ascii_case(b"html") || is_page_tag_name(local) {
         return Format::Html;
     }
-    // An element of XHTML in any XML document is run like one of a page.
-    let xhtml = memmem::find(reach, b"http://www.w3.org/1999/xhtml").is_some();
-    if xhtml && (find_ignoring_case(reach, b"script").is_some() || find_ignoring_case(reach, b"iframe").is_some()) {
-        return Format::Html;
+    // Elements of XHTML and SVG in any XML document are run like those of a page.
+    if let Some(page) = xml::active(start) {
+        return page;
     }
     let declared = begins(reach, b"<?xml") || find_ignoring_case(reach, b"xmlns").is_some();
     if memmem::find(reach, b"progid=\"Word.Document\"").is_some()
@@ -305,15 +319,26 @@ fn has_reference_to_letters(text: &[u8]) -> bool {
     })
 }
 
-/// The format of a text that holds tags of servers, if it is data nevertheless: it does not begin with one of them.
+/// The format of a text that holds what a server or a system runs, if it is data nevertheless: it does not begin with a tag of it.
 pub(crate) fn of_data(text: &[u8]) -> Option<Format> {
     let start = text.trim_ascii_start();
     let runs =
-        begins(start, b"<?php") || start.starts_with(b"<?=") || start.starts_with(b"<%") || start.starts_with(b"#!");
+        begins(start, b"<?php") || tags::begins_short(start) || start.starts_with(b"<%") || start.starts_with(b"#!");
     (!runs).then(|| match start.first() {
         Some(b'<') => markup(start),
         _ => data(start),
     })
+}
+
+/// The format of a text that is XML by its name: servers say so, and a comment at the beginning makes no page of it.
+pub(crate) fn of_xml(text: &[u8]) -> Option<Format> {
+    let start = text.trim_ascii_start();
+    (begins(start, b"<!--") && !begins(start, b"<!--#")).then(|| document(start))
+}
+
+/// Whether a text is a mail with pages in it, or a page that is saved as one: both have the same form.
+pub(crate) fn is_mail(text: &[u8]) -> bool {
+    starts_like_mail_page(text.trim_ascii_start())
 }
 
 /// Whether a page begins as whole pages do, or runs something: by more than a tag that other texts have as well.

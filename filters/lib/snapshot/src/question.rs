@@ -13,7 +13,7 @@ pub const MAX_QUESTION: usize = 64 << 10;
 /// The most bytes that an answer has, encoded.
 pub const MAX_ANSWER: usize = 64 << 10;
 /// The most bytes of a body that goes with a question.
-pub const MAX_ASK_BODY: usize = 16 << 20;
+pub const MAX_ASK_BODY: usize = 32 << 20;
 /// The most bytes of such a body in one message.
 pub const ASK_CHUNK: usize = 64 << 10;
 /// How much of such a body may be on its way to the answerer, in bytes: it is granted that much beyond what it has taken.

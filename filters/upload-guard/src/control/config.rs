@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::{JsonField, UploadStep};
 
-/// The largest `body_limit`, in bytes: 16 MiB.
-const MAX_BODY_LIMIT: u64 = 16 << 20;
+/// The largest `body_limit`, in bytes: 32 MiB.
+const MAX_BODY_LIMIT: u64 = 32 << 20;
 /// The most entries of a list.
 const MAX_ENTRIES: usize = 512;
 /// The most entries of `json_fields`.
@@ -84,7 +84,7 @@ pub struct UploadGuardConfig {
     pub unreadable_archive_action: RejectAction,
     /// Whether extensions and types of the entries of archives are checked as those of files.
     pub check_archive_entry_extensions: bool,
-    /// The most bytes of a body that are inspected: 1 KiB to 16 MiB.
+    /// The most bytes of a body that are inspected: 1 KiB to 32 MiB.
     pub body_limit: u64,
     /// The scanner that files are sent to.
     pub scanner: Option<String>,

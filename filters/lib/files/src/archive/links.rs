@@ -34,17 +34,15 @@ fn segments(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|byte| matches!(byte, b'/' | b'\\')).filter(|segment| !matches!(*segment, b"" | b"."))
 }
 
-/// Whether a target stays within the archive's folder, from the folder of `link` on.
-pub(super) fn stays_inside(link: &[u8], target: &[u8]) -> bool {
-    let mut depth = segments(link).count().saturating_sub(1);
-    for segment in segments(target) {
-        match segment.trim_ascii() {
-            b".." => match depth.checked_sub(1) {
-                Some(up) => depth = up,
-                None => return false,
-            },
-            _ => depth = depth.saturating_add(1),
-        }
-    }
-    true
+/// How deep the folder of a link is, by that of its names which is the least deep.
+pub(super) fn depth(names: &[&[u8]]) -> usize {
+    names.iter().map(|name| segments(name).count().saturating_sub(1)).min().unwrap_or(0)
+}
+
+/// Whether a target stays within the archive's folder, from a folder of this depth on. Behind a name, `..` may lead anywhere: the name
+/// may be that of another link.
+pub(super) fn stays_inside(depth: usize, target: &[u8]) -> bool {
+    let is_up = |segment: &&[u8]| segment.trim_ascii() == b"..";
+    let ups = segments(target).take_while(is_up).count();
+    ups <= depth && !segments(target).skip(ups).any(|segment| is_up(&segment))
 }

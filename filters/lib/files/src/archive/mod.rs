@@ -97,13 +97,18 @@ impl<'a> Opener<'a> {
 
     /// Opens an archive at a depth, from 1 on. `complete` is false where the end of the upload is missing.
     pub(crate) fn open(&mut self, bytes: &[u8], format: Format, depth: u32, complete: bool) -> Result<(), Stop> {
+        self.within(depth, |opener| opener.open_as(bytes, format, depth, complete))
+    }
+
+    /// Opens an archive at a depth, which has links of its own.
+    fn within(&mut self, depth: u32, open: impl FnOnce(&mut Self) -> Result<(), Stop>) -> Result<(), Stop> {
         if depth > self.policy.limits.depth {
             let most = self.policy.limits.depth;
             self.findings.add(Reason::ArchiveDepth, format!("archives lie in each other more than {most} deep"));
             return Err(Stop::Over);
         }
         self.links.push(Links::default());
-        let opened = self.open_as(bytes, format, depth, complete);
+        let opened = open(self);
         self.links.pop();
         opened
     }
@@ -113,7 +118,7 @@ impl<'a> Opener<'a> {
             return stream::open(self, bytes, (format, coding), depth, complete);
         }
         match format {
-            format if format.is_zip() => zip::open(self, bytes, depth, complete),
+            format if format.is_zip() => zip::open(self, None, bytes, depth, complete),
             Format::Tar => tar::open(self, bytes, depth, complete),
             Format::Gzip => gzip::open(self, bytes, depth, complete),
             Format::SevenZip => seven_zip::open(self, bytes, complete),
@@ -125,19 +130,33 @@ impl<'a> Opener<'a> {
 
     /// Opens what an entry holds, if that is an archive, and checks its type where the policy says so.
     fn content(&mut self, name: &Name, content: &[u8], depth: u32, complete: bool) -> Result<(), Stop> {
-        let format = identify(content);
-        self.kind(name, format);
-        match is_opened(format) {
-            true => match self.open(content, format, depth + 1, complete) {
-                // The entry cannot be read, the others may be.
-                Err(Stop::Unreadable) | Ok(()) => Ok(()),
-                over => over,
-            },
-            false => Ok(()),
+        let opened = if zip::begins(content) {
+            // Which kind of ZIP file it is, is found out when it is opened.
+            self.within(depth + 1, |opener| zip::open(opener, Some(name), content, depth + 1, complete))
+        } else {
+            let format = identify(content);
+            self.kind(name, format);
+            if !is_opened(format) {
+                return Ok(());
+            }
+            self.open(content, format, depth + 1, complete)
+        };
+        match opened {
+            // The entry cannot be read, the others may be.
+            Err(Stop::Unreadable) | Ok(()) => Ok(()),
+            over => over,
         }
     }
 
-    /// The type of an entry by its beginning.
+    /// The type of an entry that is not opened, by its beginning.
+    fn kind_of_start(&mut self, name: &Name, start: &[u8]) {
+        if self.policy.check_entries {
+            let format = if zip::begins(start) { zip::kind_of_beginning(start) } else { identify(start) };
+            self.kind(name, format);
+        }
+    }
+
+    /// The type of an entry.
     fn kind(&mut self, name: &Name, format: Format) {
         if self.policy.check_entries && self.policy.denies_type(format) {
             let shown = &name.shown;
@@ -155,8 +174,13 @@ impl<'a> Opener<'a> {
             self.findings.add(Reason::ArchiveEntries, format!("archives have more than {most} entries"));
             return Err(Stop::Over);
         }
+        Ok(self.named(raw, checks_extension))
+    }
+
+    /// Checks a name that readers may give an entry: its path, its extension, and whether a link is on the way.
+    fn named(&mut self, raw: &[u8], checks_extension: bool) -> Name {
         let name = Name::read(raw);
-        self.path(&name, raw, "the entry");
+        self.path(&name, raw);
         if self.links.last().is_some_and(|links| links.lead_to(raw)) {
             let raw = raw.get(..128).unwrap_or(raw).escape_ascii();
             self.findings
@@ -169,32 +193,35 @@ impl<'a> Opener<'a> {
                 self.findings.add(Reason::DeniedExtension, detail);
             }
         }
-        Ok(name)
+        name
     }
 
-    /// A link of an archive, and where it leads: from the folder that it is in, or from the archive's own where it is a hard link.
-    fn link(&mut self, raw: &[u8], target: &[u8], hard: bool) {
-        let name = Name::read(target);
-        let inside = !name.absolute && !name.null_byte && links::stays_inside(if hard { b"" } else { raw }, target);
-        if !inside {
-            let target = target.get(..128).unwrap_or(target).escape_ascii();
-            let detail = format!("a link to `{target}` of an archive leads out of its folder");
-            self.findings.add(Reason::ZipSlip, detail);
+    /// A link of an archive by all of its names, and where it leads by all of its targets: from the folder that it is in, or from the
+    /// archive's own where it is a hard link.
+    fn link(&mut self, names: &[&[u8]], targets: &[&[u8]], hard: bool) {
+        let from = if hard { 0 } else { links::depth(names) };
+        for target in targets {
+            let name = Name::read(target);
+            if name.absolute || name.null_byte || !links::stays_inside(from, target) {
+                let target = target.get(..128).unwrap_or(target).escape_ascii();
+                let detail = format!("a link to `{target}` of an archive leads out of its folder");
+                self.findings.add(Reason::ZipSlip, detail);
+            }
         }
         if let Some(links) = self.links.last_mut().filter(|_| !hard) {
-            links.add(raw);
+            names.iter().for_each(|name| links.add(name));
         }
     }
 
     /// A path that an archive writes to.
-    fn path(&mut self, name: &Name, raw: &[u8], what: &str) {
+    fn path(&mut self, name: &Name, raw: &[u8]) {
         if name.null_byte {
-            self.findings
-                .add(Reason::NullByte, format!("{what} `{}` of an archive has a NUL byte in its name", name.shown));
+            let detail = format!("the entry `{}` of an archive has a NUL byte in its name", name.shown);
+            self.findings.add(Reason::NullByte, detail);
         }
         if name.leaves_folder || name.absolute {
             let raw = raw.get(..128).unwrap_or(raw).escape_ascii();
-            self.findings.add(Reason::ZipSlip, format!("{what} `{raw}` of an archive leads out of its folder"));
+            self.findings.add(Reason::ZipSlip, format!("the entry `{raw}` of an archive leads out of its folder"));
         }
     }
 
@@ -255,6 +282,11 @@ impl<'a> Opener<'a> {
         }
         Stop::Unreadable
     }
+}
+
+/// Whether content is opened that begins so. Any ZIP file is: which kind it is does not matter, and takes work to find out.
+fn opens(start: &[u8]) -> bool {
+    zip::begins(start) || is_opened(identify(start))
 }
 
 /// Whether files of a format are opened wherever they are.

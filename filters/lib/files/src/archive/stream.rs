@@ -1,6 +1,7 @@
 //! Files that are compressed streams, one behind the other, as `tar.xz` has them.
 
 use super::coding::Coding;
+use super::unpack::CHUNK;
 use super::{Opener, Stop, opaque};
 use crate::bytes::{le32, place};
 use crate::{Format, Name, Reason, identify};
@@ -74,7 +75,9 @@ pub(super) struct Content {
 impl Content {
     /// Whether content that goes on with a stream that `start`s so is opened.
     pub(super) fn is_opened(&self, start: &[u8]) -> bool {
-        super::is_opened(identify(if self.bytes.is_empty() { start } else { &self.bytes }))
+        // As many bytes as decide of the first stream; all of them would be searched again for each stream.
+        let known = self.bytes.get(..CHUNK).unwrap_or(&self.bytes);
+        super::opens(if known.is_empty() { start } else { known })
     }
 
     /// Adds the content of a stream, which is whole or not, as far as there is memory.
@@ -96,16 +99,22 @@ impl Content {
         depth: u32,
         complete: bool,
     ) -> Result<(), Stop> {
-        let format = identify(&self.bytes);
-        opener.kind(name, format);
-        if !super::is_opened(format) {
-            return Ok(());
-        }
-        if self.cut {
-            return Err(opener.unreadable(format!("an archive within a {outer} file is too long to be opened")));
+        let bytes = &self.bytes;
+        if self.cut || !super::opens(bytes) {
+            opener.kind_of_start(name, bytes);
+            return match super::opens(bytes) {
+                true => Err(opener.unreadable(format!("an archive within a {outer} file is too long to be opened"))),
+                false => Ok(()),
+            };
         }
         // A tar file that is compressed is one archive.
-        let depth = if format == Format::Tar { depth } else { depth + 1 };
-        opener.holding(self.bytes.len(), |opener| opener.open(&self.bytes, format, depth, complete))
+        let tar = !super::zip::begins(bytes) && identify(bytes) == Format::Tar;
+        opener.holding(bytes.len(), |opener| match tar {
+            true => {
+                opener.kind(name, Format::Tar);
+                opener.open(bytes, Format::Tar, depth, complete)
+            }
+            false => opener.content(name, bytes, depth, complete),
+        })
     }
 }

@@ -1,22 +1,28 @@
 //! tar: ustar (POSIX 1003.1), with the extensions of GNU and pax, and the form before it.
 
+mod pax;
+
 use super::{Opener, Stop};
-use crate::Reason;
 use crate::bytes::{place, slice};
+use crate::{Name, Reason};
+
+use pax::Said;
 
 /// The length of a header and of the unit of content, in bytes.
 const BLOCK: usize = 512;
+/// The largest length that eleven octal digits have.
+const MAX_OCTAL: u64 = 0o777_7777_7777;
 
-/// Whether bytes begin with a header of the old form, which has no signature: its checksum is right, and it has a name.
+/// Whether bytes begin with a header of the old form, which has no signature: its checksum is right, and it has a name of any bytes.
 pub(crate) fn is_old_tar(bytes: &[u8]) -> bool {
     let Some(header) = bytes.get(..BLOCK) else { return false };
-    header.first().is_some_and(u8::is_ascii_graphic) && is_right(header)
+    header.first().is_some_and(|byte| *byte != 0) && is_right(header)
 }
 
 pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: bool) -> Result<(), Stop> {
     let mut rest = bytes;
-    // What headers in front say of the next entry.
-    let (mut long_name, mut long_link): (Option<Vec<u8>>, Option<Vec<u8>>) = (None, None);
+    // What headers in front say of the next entry, and of all that follow.
+    let (mut said, mut global) = (Said::default(), Said::default());
     let mut ended = false;
     while let Some(header) = rest.get(..BLOCK) {
         if header.iter().all(|byte| *byte == 0) {
@@ -30,10 +36,18 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
         if !is_right(header) {
             return Err(opener.unreadable("a header of a tar file is damaged"));
         }
-        let Some(size) = number(slice(header, 124, 12).unwrap_or_default()) else {
+        let Some(mut size) = number(slice(header, 124, 12).unwrap_or_default()) else {
             return Err(opener.unreadable("a header of a tar file has no length"));
         };
         let kind = header.get(156).copied().unwrap_or_default();
+        let is_entry = !matches!(kind, b'L' | b'K' | b'x' | b'X' | b'g');
+        if let Some(other) = said.size.or(global.size).filter(|other| is_entry && *other != size) {
+            // A length that the header has no place for is in front of it alone.
+            if other <= MAX_OCTAL {
+                opener.unreadable("two headers of a tar file contradict each other on a length");
+            }
+            size = other;
+        }
         // Links, devices and folders have no content, whatever they say.
         let length = if matches!(kind, b'1'..=b'6') { 0 } else { place(size) };
         let mut behind = rest.get(BLOCK..).unwrap_or_default();
@@ -55,30 +69,28 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
         match kind {
             b'L' | b'K' => {
                 opener.step()?;
-                let long = content.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
-                if kind == b'L' { long_name = Some(long) } else { long_link = Some(long) }
+                let long = text(content);
+                if kind == b'L' { said.name(opener, long) } else { said.target(long) }
             }
-            b'x' | b'g' => {
+            // Solaris has `X` for `x`.
+            b'x' | b'X' => {
                 opener.step()?;
-                pax(content, &mut long_name, &mut long_link);
+                said.read(opener, content, whole.is_some())?;
+            }
+            b'g' => {
+                opener.step()?;
+                global.read(opener, content, whole.is_some())?;
+                global.keep_last();
             }
             _ => {
-                let mut name = opener.entry(&path(header), true)?;
-                if let Some(raw) = &long_name {
-                    name = opener.entry(raw, true)?;
-                }
+                let name = names(opener, header, &said, &global)?;
                 if matches!(kind, b'1' | b'2') {
-                    let target = text(slice(header, 157, 100).unwrap_or_default());
-                    opener.link(
-                        long_name.as_deref().unwrap_or(&path(header)),
-                        long_link.as_deref().unwrap_or(target),
-                        kind == b'1',
-                    );
+                    link(opener, header, &said, &global);
                 }
-                let real = if kind == b'S' { number(slice(header, 483, 12).unwrap_or_default()) } else { None };
+                let real = if kind == b'S' { number(slice(header, 483, 12).unwrap_or_default()) } else { said.real };
                 opener.expand(real.unwrap_or(0).max(u64::try_from(content.len()).unwrap_or(u64::MAX)))?;
                 opener.content(&name, content, depth, whole.is_some())?;
-                (long_name, long_link) = (None, None);
+                said = Said::default();
             }
         }
         let blocks = length.div_ceil(BLOCK).saturating_mul(BLOCK);
@@ -88,6 +100,28 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
         return Err(opener.unreadable("a tar file ends within a header"));
     }
     Ok(())
+}
+
+/// Counts an entry, and checks its name and the global one; those of headers in front of it alone are checked already.
+fn names(opener: &mut Opener<'_>, header: &[u8], said: &Said<'_>, global: &Said<'_>) -> Result<Name, Stop> {
+    let name = opener.entry(&path(header), true)?;
+    for other in &global.names {
+        opener.named(other, true);
+    }
+    Ok(said.names.last().map_or(name, |last| Name::read(last)))
+}
+
+/// Checks a link. The name and the target in its header may be cut where longer ones are in front of it.
+fn link(opener: &mut Opener<'_>, header: &[u8], said: &Said<'_>, global: &Said<'_>) {
+    let own = path(header);
+    let mut names = said.names.clone();
+    if names.is_empty() {
+        names.push(&own);
+        names.extend(&global.names);
+    }
+    let mut targets = [said.targets.as_slice(), &global.targets].concat();
+    targets.push(text(slice(header, 157, 100).unwrap_or_default()));
+    opener.link(&names, &targets, header.get(156) == Some(&b'1'));
 }
 
 /// The name of an entry, with its prefix.
@@ -109,21 +143,6 @@ fn text(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// The name and the target in the records of a pax header: `LENGTH KEY=VALUE\n`.
-fn pax(content: &[u8], name: &mut Option<Vec<u8>>, link: &mut Option<Vec<u8>>) {
-    for line in content.split(|byte| *byte == b'\n').take(64) {
-        let Some(record) = line.splitn(2, |byte| *byte == b' ').nth(1) else { continue };
-        for key in [b"path=".as_slice(), b"GNU.sparse.name="] {
-            if let Some(value) = record.strip_prefix(key) {
-                *name = Some(value.to_vec());
-            }
-        }
-        if let Some(value) = record.strip_prefix(b"linkpath=") {
-            *link = Some(value.to_vec());
-        }
-    }
-}
-
 /// A number in octal digits, or in base 256 where the first bit is set.
 fn number(field: &[u8]) -> Option<u64> {
     let (first, rest) = field.split_first()?;
@@ -139,11 +158,11 @@ fn number(field: &[u8]) -> Option<u64> {
 }
 
 /// Whether the checksum of a header is right: the sum of its bytes with blanks in place of the checksum. Old programs have added them as
-/// numbers with a sign.
+/// numbers with a sign. A checksum is never zero, as which a field without digits is read.
 fn is_right(header: &[u8]) -> bool {
     let bytes = || header.iter().enumerate().map(|(at, byte)| if (148..156).contains(&at) { 32 } else { *byte });
     let sum: i64 = bytes().map(i64::from).sum();
     let signed: i64 = bytes().map(|byte| i64::from(byte.cast_signed())).sum();
     let named = number(slice(header, 148, 8).unwrap_or_default()).and_then(|named| i64::try_from(named).ok());
-    named.is_some_and(|named| named == sum || named == signed)
+    named.is_some_and(|named| named > 0 && (named == sum || named == signed))
 }

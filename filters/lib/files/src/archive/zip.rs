@@ -7,16 +7,18 @@ mod directory;
 mod kind;
 
 use std::collections::BTreeSet;
+use std::iter::once;
 
 use super::coding::Coding;
 use super::unpack::{Unpacked, crc};
 use super::{Opener, Stop};
 use crate::bytes::{le16, le32, place, slice};
-use crate::{Format, Name, Reason, identify};
+use crate::{Format, Name, Reason, magic};
 
 pub(crate) use directory::is_appended;
-use directory::{Directory, Entry};
+use directory::{Directory, Entry, ZIP64, fields, numbers, unicode_names};
 pub(crate) use kind::identify as kind_of;
+pub(super) use kind::of_beginning as kind_of_beginning;
 
 /// An entry is encrypted.
 const ENCRYPTED: u16 = 1;
@@ -33,6 +35,7 @@ struct Local<'a> {
     packed: u32,
     size: u32,
     name: &'a [u8],
+    extra: &'a [u8],
     /// Where the content begins.
     data: usize,
 }
@@ -44,6 +47,7 @@ impl<'a> Local<'a> {
             return None;
         }
         let (name, extra) = (usize::from(le16(header, 26)?), usize::from(le16(header, 28)?));
+        let behind = bytes.get(at + LOCAL + name..).unwrap_or_default();
         Some(Self {
             flags: le16(header, 6)?,
             method: le16(header, 8)?,
@@ -51,18 +55,48 @@ impl<'a> Local<'a> {
             packed: le32(header, 18)?,
             size: le32(header, 22)?,
             name: slice(bytes, at + LOCAL, name)?,
+            extra: behind.get(..extra).unwrap_or(behind),
             data: at + LOCAL + name + extra,
         })
     }
+
+    /// The lengths of the content, packed and not: those of ZIP64 where the short ones are markers.
+    fn lengths(&self) -> (u64, u64) {
+        let (mut packed, mut size) = (u64::from(self.packed), u64::from(self.size));
+        let mut long = fields(self.extra).find(|(id, _)| *id == ZIP64).map(|(_, field)| numbers(field));
+        for number in [&mut size, &mut packed] {
+            if *number == u64::from(u32::MAX) {
+                *number = long.as_mut().and_then(Iterator::next).unwrap_or(*number);
+            }
+        }
+        (packed, size)
+    }
 }
 
-pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: bool) -> Result<(), Stop> {
+/// Whether bytes begin as a ZIP file does.
+pub(super) fn begins(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"PK") && magic::binary(bytes) == Format::Zip
+}
+
+/// Opens a ZIP file, which is the content of an entry where it has a name.
+pub(super) fn open(
+    opener: &mut Opener<'_>,
+    name: Option<&Name>,
+    bytes: &[u8],
+    depth: u32,
+    complete: bool,
+) -> Result<(), Stop> {
+    let typed = |opener: &mut Opener<'_>, format| name.into_iter().for_each(|name| opener.kind(name, format));
     if !complete {
+        typed(opener, kind_of_beginning(bytes));
         return beginning(opener, bytes, depth);
     }
     let directory = match Directory::read(bytes, opener.policy.limits.entries) {
         Ok(directory) => directory,
-        Err(why) => return Err(opener.unreadable(why)),
+        Err(why) => {
+            typed(opener, kind_of_beginning(bytes));
+            return Err(opener.unreadable(why));
+        }
     };
     if directory.count > opener.policy.limits.entries {
         let most = opener.policy.limits.entries;
@@ -78,18 +112,25 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
     let total = directory.entries.iter().fold(0_u64, |total, entry| total.saturating_add(entry.size));
     opener.declares(total)?;
     let sound = layout(opener, bytes, &directory);
-    let format = kind::of(&directory, bytes);
+    // The kind matters for the checks of entries alone.
+    let format = match opener.policy.check_entries {
+        true => kind::of(&directory, bytes, &mut opener.work.bytes).ok_or_else(|| opener.over_budget())?,
+        false => Format::Zip,
+    };
+    typed(opener, format);
     for entry in &directory.entries {
         let name = opener.entry(entry.name, format == Format::Zip)?;
-        for other in entry.other_names() {
-            opener.path(&Name::read(other), other, "the entry");
+        let local = Local::read(bytes, entry.offset).filter(|_| sound);
+        let others =
+            entry.other_names().chain(unicode_names(local.as_ref().map(|local| local.extra).unwrap_or_default()));
+        let names: Vec<_> = once(entry.name).chain(others).collect();
+        for other in names.iter().skip(1) {
+            opener.step()?;
+            opener.named(other, format == Format::Zip);
         }
-        if !sound {
-            continue;
-        }
-        let start = Local::read(bytes, entry.offset).map(|local| local.data);
-        let data = start.and_then(|at| slice(bytes, at, place(entry.packed))).unwrap_or_default();
-        match content(opener, entry, &name, data, depth) {
+        let Some(local) = local else { continue };
+        let data = slice(bytes, local.data, place(entry.packed)).unwrap_or_default();
+        match content(opener, entry, (&names, &name), data, depth) {
             Ok(()) | Err(Stop::Unreadable) => {}
             over => return over,
         }
@@ -109,22 +150,22 @@ fn layout(opener: &mut Opener<'_>, bytes: &[u8], directory: &Directory<'_>) -> b
             opener.unreadable("an entry of a ZIP file has no header where its directory says");
             return false;
         };
-        if !agrees(&local, entry) {
-            opener.unreadable("a header of a ZIP file contradicts its directory");
-        }
         let end = local.data.saturating_add(place(entry.packed));
         if end > directory.start {
             opener.unreadable("an entry of a ZIP file is longer than the file");
             return false;
         }
-        places.push((entry.offset, end));
+        places.push((entry.offset, end, local, entry));
     }
-    places.sort_unstable();
+    places.sort_unstable_by_key(|(start, end, ..)| (*start, *end));
     let mut before = directory.front;
-    for (start, end) in places {
+    for (start, end, local, entry) in places {
         if start < before {
             opener.findings.add(Reason::ArchiveBomb, "entries of a ZIP file overlap");
             return false;
+        }
+        if !agrees(&local, entry) {
+            opener.unreadable("a header of a ZIP file contradicts its directory");
         }
         // A descriptor, or padding, may be between two entries; a further entry may not.
         if has_header(bytes.get(before..start).unwrap_or_default()) {
@@ -143,19 +184,30 @@ fn has_header(gap: &[u8]) -> bool {
 }
 
 fn agrees(local: &Local<'_>, entry: &Entry<'_>) -> bool {
-    let same = |short: u32, long: u64| short == u32::MAX || u64::from(short) == long;
+    let (packed, size) = local.lengths();
+    let sizes = packed == entry.packed && size == entry.size && local.crc == entry.crc;
+    // With a descriptor they are zero, markers, or what they are.
     let described = local.flags & DESCRIPTOR != 0;
-    let sizes = same(local.packed, entry.packed) && same(local.size, entry.size) && local.crc == entry.crc;
-    // With a descriptor the three are zero, or what they are.
-    let empty = local.packed == 0 && local.size == 0 && local.crc == 0;
+    let open = packed == 0 || packed == u64::from(u32::MAX);
     local.name == entry.name
         && local.method == entry.method
         && (local.flags ^ entry.flags) & ENCRYPTED == 0
-        && (sizes || described && (empty || same(local.packed, entry.packed) || local.packed == 0))
+        && (sizes || described && (open || packed == entry.packed))
 }
 
-/// Opens the content of an entry.
-fn content(opener: &mut Opener<'_>, entry: &Entry<'_>, name: &Name, data: &[u8], depth: u32) -> Result<(), Stop> {
+/// Opens the content of an entry, which has these names.
+fn content(
+    opener: &mut Opener<'_>,
+    entry: &Entry<'_>,
+    (names, name): (&[&[u8]], &Name),
+    data: &[u8],
+    depth: u32,
+) -> Result<(), Stop> {
+    let link = |opener: &mut Opener<'_>, target: &[u8]| {
+        if entry.is_link() {
+            opener.link(names, &[target], false);
+        }
+    };
     if entry.flags & ENCRYPTED != 0 || entry.method == 99 {
         return Err(opener.unreadable("an entry of a ZIP file is encrypted"));
     }
@@ -165,23 +217,23 @@ fn content(opener: &mut Opener<'_>, entry: &Entry<'_>, name: &Name, data: &[u8],
             if entry.packed != entry.size || crc(data) != entry.crc {
                 return Err(opener.unreadable("an entry of a ZIP file is not what its directory says"));
             }
-            link(opener, entry, data);
+            link(opener, data);
             opener.content(name, data, depth, true)
         }
         method => {
-            let keeps = |start: &[u8]| entry.is_link() || super::is_opened(identify(start));
+            let keeps = |start: &[u8]| entry.is_link() || super::opens(start);
             let Some(unpacked) = unpack(opener, method, data, keeps)? else {
                 let why = format!("an entry of a ZIP file has the method {method}, which is not known here");
                 return Err(opener.unreadable(why));
             };
-            opener.kind(name, identify(&unpacked.kept));
-            link(opener, entry, &unpacked.kept);
-            if super::is_opened(identify(&unpacked.kept)) {
-                if !unpacked.whole {
+            let kept = &unpacked.kept;
+            link(opener, kept);
+            if unpacked.whole && unpacked.ended {
+                opener.holding(kept.len(), |opener| opener.content(name, kept, depth, true))?;
+            } else {
+                opener.kind_of_start(name, kept);
+                if !unpacked.whole && super::opens(kept) {
                     opener.unreadable("an archive within a ZIP file is too long to be opened");
-                } else if unpacked.ended {
-                    let kept = &unpacked.kept;
-                    opener.holding(kept.len(), |opener| opener.content(name, kept, depth, true))?;
                 }
             }
             let right = unpacked.ended && unpacked.length == entry.size && unpacked.crc == entry.crc;
@@ -207,23 +259,22 @@ fn unpack(
     }
 }
 
-fn link(opener: &mut Opener<'_>, entry: &Entry<'_>, target: &[u8]) {
-    if entry.is_link() {
-        opener.link(entry.name, target, false);
-    }
-}
-
 /// Opens the entries of a file whose end is missing, by the headers in front of them.
 fn beginning(opener: &mut Opener<'_>, bytes: &[u8], depth: u32) -> Result<(), Stop> {
     let mut at = 0;
     while let Some(local) = Local::read(bytes, at) {
         let name = opener.entry(local.name, true)?;
+        for other in unicode_names(local.extra) {
+            opener.step()?;
+            opener.named(other, true);
+        }
         let rest = bytes.get(local.data..).unwrap_or_default();
         if local.flags & ENCRYPTED != 0 {
             return Err(opener.unreadable("an entry of a ZIP file is encrypted"));
         }
-        let packed = place(local.packed);
-        let known = local.flags & DESCRIPTOR == 0 && local.packed != u32::MAX;
+        let (packed, size) = local.lengths();
+        let known = local.flags & DESCRIPTOR == 0 && packed != u64::from(u32::MAX);
+        let packed = place(packed);
         let data = if known { rest.get(..packed).unwrap_or(rest) } else { rest };
         let taken = match local.method {
             0 if known => {
@@ -233,15 +284,14 @@ fn beginning(opener: &mut Opener<'_>, bytes: &[u8], depth: u32) -> Result<(), St
             }
             method => {
                 if known {
-                    opener.declares(u64::from(local.size))?;
+                    opener.declares(size)?;
                 }
-                let keeps = |start: &[u8]| super::is_opened(identify(start));
-                let Some(unpacked) = unpack(opener, method, data, keeps)? else { return Ok(()) };
+                let Some(unpacked) = unpack(opener, method, data, super::opens)? else { return Ok(()) };
                 let whole = unpacked.ended && unpacked.whole;
                 if whole {
                     opener.content(&name, &unpacked.kept, depth, true)?;
                 } else {
-                    opener.kind(&name, identify(&unpacked.kept));
+                    opener.kind_of_start(&name, &unpacked.kept);
                 }
                 if !unpacked.ended {
                     return Ok(());

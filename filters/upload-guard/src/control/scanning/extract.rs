@@ -54,6 +54,10 @@ impl Sink for &mut Collected<'_> {
         }
     }
 
+    fn sent(&mut self, content: &[u8], complete: bool) {
+        self.file(&File { names: &[], media_type: None, content, complete, length: None });
+    }
+
     // The gateway has refused what has a problem, unless it only monitors.
     fn problem(&mut self, _reason: Reason, _detail: impl Into<String>) {}
 }

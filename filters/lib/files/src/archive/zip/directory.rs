@@ -7,7 +7,7 @@ const END: usize = 22;
 /// The length of an entry of the directory, without its name, its extra field and its comment.
 const CENTRAL: usize = 46;
 /// The extra field of ZIP64, and that of a name in UTF-8.
-const ZIP64: u16 = 1;
+pub(super) const ZIP64: u16 = 1;
 const UNICODE_NAME: u16 = 0x7075;
 
 /// A directory.
@@ -35,20 +35,18 @@ pub(crate) struct Entry<'a> {
     pub(crate) offset: usize,
     extra: &'a [u8],
     attributes: u32,
-    made_by: u16,
 }
 
 impl<'a> Entry<'a> {
-    /// Whether it is a symbolic link: by the mode of Unix, which is in the upper half of the attributes.
+    /// Whether it is a symbolic link: by the mode of Unix, which is in the upper half of the attributes. Some readers take the mode
+    /// whatever system the entry is said to be of.
     pub(crate) fn is_link(&self) -> bool {
-        let mode = self.attributes >> 16;
-        matches!(self.made_by >> 8, 3 | 19) && mode & 0o170_000 == 0o120_000
+        (self.attributes >> 16) & 0o170_000 == 0o120_000
     }
 
     /// Names that readers may take in place of the one in the entry.
     pub(crate) fn other_names(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        // A version and a sum are in front of the name.
-        fields(self.extra).filter(|(id, _)| *id == UNICODE_NAME).filter_map(|(_, field)| field.get(5..))
+        unicode_names(self.extra)
     }
 }
 
@@ -75,14 +73,22 @@ impl<'a> Directory<'a> {
             // Data may be in front of the file: the record is then right in front of its locator.
             let near = locator.checked_sub(56);
             let at = [Some(named), near].into_iter().flatten().find(is_record).ok_or_else(wrong)?;
-            if !long && le64(bytes, at + 32).is_some_and(|other| other != count) {
+            // Some readers take the short fields unless they are markers, others take the long ones.
+            let marker = u64::from(u32::MAX);
+            let mut agree = le64(bytes, at + 4).and_then(|length| at.checked_add(12)?.checked_add(place(length)))
+                == Some(locator)
+                && matches!(disk, 0 | 0xffff);
+            disk = le32(bytes, at + 16).ok_or_else(wrong)?;
+            for (number, short, from) in
+                [(&mut here, 0xffff, 24), (&mut count, 0xffff, 32), (&mut size, marker, 40), (&mut offset, marker, 48)]
+            {
+                let long = le64(bytes, at + from).ok_or_else(wrong)?;
+                agree &= *number == short || *number == long;
+                *number = long;
+            }
+            if !agree {
                 return Err("the two ends of a ZIP file contradict each other".to_owned());
             }
-            disk = le32(bytes, at + 16).ok_or_else(wrong)?;
-            here = le64(bytes, at + 24).ok_or_else(wrong)?;
-            count = le64(bytes, at + 32).ok_or_else(wrong)?;
-            size = le64(bytes, at + 40).ok_or_else(wrong)?;
-            offset = le64(bytes, at + 48).ok_or_else(wrong)?;
             limit = at;
         } else if long && (size == u64::from(u32::MAX) || offset == u64::from(u32::MAX)) {
             return Err(wrong());
@@ -159,12 +165,11 @@ fn entry(bytes: &[u8], front: usize) -> Option<(Entry<'_>, &[u8])> {
         offset: 0,
         extra: slice(bytes, CENTRAL + name, extra)?,
         attributes: le32(bytes, 38)?,
-        made_by: le16(bytes, 4)?,
     };
     let mut offset = u64::from(le32(bytes, 42)?);
     let long = fields(entry.extra).find(|(id, _)| *id == ZIP64).map(|(_, field)| field);
     if let Some(field) = long {
-        let mut numbers = field.as_chunks::<8>().0.iter().map(|number| u64::from_le_bytes(*number));
+        let mut numbers = numbers(field);
         // Those that do not fit the entry are there, in this order.
         for number in [&mut entry.size, &mut entry.packed, &mut offset] {
             if *number == u64::from(u32::MAX) {
@@ -176,8 +181,18 @@ fn entry(bytes: &[u8], front: usize) -> Option<(Entry<'_>, &[u8])> {
     Some((entry, bytes.get(CENTRAL + name + extra + comment..)?))
 }
 
+/// The names in UTF-8 of an extra field. A version and a sum are in front of each.
+pub(super) fn unicode_names(extra: &[u8]) -> impl Iterator<Item = &[u8]> {
+    fields(extra).filter(|(id, _)| *id == UNICODE_NAME).filter_map(|(_, field)| field.get(5..))
+}
+
+/// The numbers of a field of ZIP64.
+pub(super) fn numbers(field: &[u8]) -> impl Iterator<Item = u64> {
+    field.as_chunks::<8>().0.iter().map(|number| u64::from_le_bytes(*number))
+}
+
 /// The fields of an extra field: ids and contents.
-fn fields(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(super) fn fields(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (id, length) = (le16(rest, 0)?, usize::from(le16(rest, 2)?));
         let field = slice(rest, 4, length)?;

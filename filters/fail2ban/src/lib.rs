@@ -107,7 +107,7 @@ impl Fail2Ban {
         if !self.statuses.contains(status) || self.ignored.cover(&exchange.caller.ip) {
             return;
         }
-        let rule = self.rule(&exchange.request);
+        let rule = self.rule(&exchange.request, status);
         // A banned caller is refused for its ban, which would otherwise be renewed for as long as it asks.
         if !rule.statuses.contains(status) || bans::standing(exchange, host).is_some() {
             return;
@@ -121,12 +121,28 @@ impl Fail2Ban {
         }
     }
 
-    fn rule(&self, request: &Request) -> &Rule {
+    /// The first rule that is about a request. A path that backends read in several ways may be another's as well, or none's: then it is
+    /// the strictest of those that count an answer with this status.
+    fn rule(&self, request: &Request, status: u16) -> &Rule {
         if self.rules.is_empty() {
             return &self.general;
         }
         let path = PathReadings::of(request.path_only());
-        self.rules.iter().find(|rule| rule.covers(request, &path)).unwrap_or(&self.general)
+        let mut strictest: Option<&Rule> = None;
+        let covering = self.rules.iter().filter(|rule| rule.covers(request, &path)).chain([&self.general]);
+        for (place, rule) in covering.enumerate() {
+            let is_sure = rule.surely_covers(&path);
+            if is_sure && place == 0 {
+                return rule;
+            }
+            if rule.statuses.contains(status) && strictest.is_none_or(|before| rule.max_retry < before.max_retry) {
+                strictest = Some(rule);
+            }
+            if is_sure {
+                break;
+            }
+        }
+        strictest.unwrap_or(&self.general)
     }
 
     /// Bans the caller, or reports that it would have been banned.

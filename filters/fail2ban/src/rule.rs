@@ -54,6 +54,11 @@ impl Rule {
         method && self.scope.covers(path)
     }
 
+    /// Whether it is about a request, whatever the backend takes the path for.
+    pub(crate) fn surely_covers(&self, path: &PathReadings<'_>) -> bool {
+        self.scope.surely_covers(path)
+    }
+
     /// Subscribes the node to the counts of others: a node that has never looked at a count is not sent it.
     pub(crate) fn introduce(&self, host: &dyn Host) {
         let _ = (self.failures.get(host, b""), self.bans.get(host, b""));

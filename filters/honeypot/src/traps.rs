@@ -78,18 +78,30 @@ impl Traps {
     /// The decoy that a path is, in one of its spellings. `spellings` are what it is with its escapes undone.
     pub(crate) fn decoy(&self, path: &[u8], spellings: &[Vec<u8>]) -> Option<&DecoyPath> {
         let mut all = std::iter::once(path).chain(spellings.iter().map(Vec::as_slice));
-        all.find_map(|path| self.as_it_is(path).or_else(|| self.as_it_is(&spelling::canonical(path))))
+        all.find_map(|path| self.as_it_is(path).or_else(|| self.as_served(&spelling::canonical(path))))
+    }
+
+    /// The decoy that a canonical path is: backends serve `/phpinfo.php` for what is behind it too, and a page for one with a slash
+    /// at its end.
+    fn as_served(&self, path: &[u8]) -> Option<&DecoyPath> {
+        let page = path.strip_suffix(b"/").filter(|page| !page.is_empty());
+        let script =
+            path.windows(5).position(|part| part.eq_ignore_ascii_case(b".php/")).and_then(|at| path.get(..at + 4));
+        self.as_it_is(path).or_else(|| self.exact(page?)).or_else(|| self.exact(script?))
     }
 
     /// The decoy that a path is as it stands, but for the case of its letters.
     fn as_it_is(&self, path: &[u8]) -> Option<&DecoyPath> {
-        let up_to_path = |decoy: &DecoyPath| decoy.path.iter().copied().le(path.iter().map(u8::to_ascii_lowercase));
-        let exact = last_of(&self.lists.exact, up_to_path).filter(|decoy| decoy.path.eq_ignore_ascii_case(path));
-        exact.or_else(|| {
+        self.exact(path).or_else(|| {
             // Whatever is sorted between a prefix of a path and the path begins with that prefix; and none begins with another.
-            let prefix = last_of(&self.lists.prefixes, up_to_path)?;
+            let prefix = last_of(&self.lists.prefixes, |decoy| is_up_to(decoy, path))?;
             path.get(..prefix.path.len())?.eq_ignore_ascii_case(&prefix.path).then_some(prefix)
         })
+    }
+
+    fn exact(&self, path: &[u8]) -> Option<&DecoyPath> {
+        let nearest = last_of(&self.lists.exact, |decoy| is_up_to(decoy, path))?;
+        nearest.path.eq_ignore_ascii_case(path).then_some(nearest)
     }
 
     /// The first canary of a place that a text has.
@@ -112,6 +124,11 @@ fn list(head: &CanaryHead, place: Place) -> &[u32] {
         Place::Path => &head.path,
         Place::Query => &head.query,
     }
+}
+
+/// Whether a decoy is sorted at a path or in front of it.
+fn is_up_to(decoy: &DecoyPath, path: &[u8]) -> bool {
+    decoy.path.iter().copied().le(path.iter().map(u8::to_ascii_lowercase))
 }
 
 /// The last of the entries at the beginning of a sorted list that fulfil a condition.

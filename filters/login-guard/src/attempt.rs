@@ -4,16 +4,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use exchange::{Caller, Exchange};
 
-use crate::EndpointKind;
 use crate::breached::Digest;
 use crate::counts::Seen;
 use crate::credentials::Credentials;
 use crate::pseudonym::{Of, Pseudonym, Pseudonyms};
+use crate::{EndpointKind, Watched};
 
 /// A login that is under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Attempt {
     pub(crate) kind: EndpointKind,
+    /// The path names an endpoint.
+    pub(crate) surely: bool,
     /// The address; of IPv6 the network that callers are judged by.
     pub(crate) source: Vec<u8>,
     /// The network around it: 24 bits of IPv4, 48 of IPv6.
@@ -37,7 +39,7 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     pub(crate) fn new(
-        kind: EndpointKind,
+        Watched { kind, surely }: Watched,
         (found, body): (&Credentials, &[u8]),
         exchange: &Exchange,
         (pseudonyms, now): (&Pseudonyms, u64),
@@ -51,6 +53,7 @@ impl Attempt {
         };
         Self {
             kind,
+            surely,
             source: exchange.caller.network().unwrap_or_default().into_bytes(),
             network: network(&exchange.caller),
             user: pseudonyms.of(of, &text, now),

@@ -49,10 +49,25 @@ struct LoginGuard {
     breached: Option<Breached>,
     /// This worker has introduced what it counts.
     introduced: Cell<bool>,
+    /// The successes with a password that this worker has seen, at most [`WITH_PASSWORD`].
+    with_password: Cell<u32>,
 }
 
 /// A request to an endpoint, and its credentials in front of the body, which is still to come.
-struct Expected(EndpointKind, Credentials);
+struct Expected(Watched, Credentials);
+
+/// An endpoint that a request is for.
+#[derive(Debug, Clone, Copy)]
+struct Watched {
+    kind: EndpointKind,
+    /// The path names the endpoint. Others may name anything, an endpoint among it: they count where they have a user, and an answer
+    /// to them is no success of a login.
+    surely: bool,
+}
+
+/// How many successes with a password there have to be before one without is none: an answer to a form without its password says
+/// nothing of the user. Where the password has another name than the configuration's, none of them has one.
+const WITH_PASSWORD: u32 = 20;
 
 fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
     let step = LoginGuardStep::decode(config).map_err(|error| error.to_string())?;
@@ -71,6 +86,7 @@ fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, Strin
         counts: Counts::new(step.window_millis, &step.realm)?,
         breached: (step.breached_wait_millis > 0).then(|| Breached::new(step.breached_wait_millis)),
         introduced: Cell::new(false),
+        with_password: Cell::new(0),
     }))
 }
 
@@ -79,13 +95,13 @@ impl Plugin for LoginGuard {
         if !self.introduced.replace(true) {
             self.counts.introduce(host);
         }
-        let Some(kind) = self.endpoint(&exchange.request) else { return Verdict::Pass };
+        let Some(watched) = self.endpoint(&exchange.request) else { return Verdict::Pass };
         if self.outcomes.reads_bodies() {
             exchange::codings::limit(exchange);
         }
         let head = self.fields.of_head(&exchange.request);
         if has_body && !exchange.request.streaming {
-            slot.put(Expected(kind, head));
+            slot.put(Expected(watched, head));
             return Verdict::NeedBody(BodyNeed { limit: self.body_limit });
         }
         if head == Credentials::default() && !has_body {
@@ -94,19 +110,21 @@ impl Plugin for LoginGuard {
         // The body of a stream is not held, and may be any login.
         let unread = if has_body { host.random().to_le_bytes().to_vec() } else { Vec::new() };
         let found = Credentials { odd: head.odd || has_body, ..head };
-        self.arrived(kind, (&found, &unread), exchange, slot, host)
+        self.arrived(watched, (&found, &unread), exchange, slot, host)
     }
 
     fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
-        let Some(Expected(kind, mut found)) = slot.take::<Expected>() else { return Verdict::Pass };
-        let content_type = exchange.request.headers.get("content-type").unwrap_or_default();
-        self.fields.read_body(content_type, body.bytes, &mut found);
+        let Some(Expected(watched, mut found)) = slot.take::<Expected>() else { return Verdict::Pass };
+        let header = |name| exchange.request.headers.get(name).unwrap_or_default().trim_ascii();
+        let coding = header("content-encoding");
+        let coded = !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity");
+        self.fields.read_body(header("content-type"), coded, body.bytes, &mut found);
         if body.complete {
-            return self.arrived(kind, (&found, body.bytes), exchange, slot, host);
+            return self.arrived(watched, (&found, body.bytes), exchange, slot, host);
         }
         // What is behind the limit may be the user; requests that begin alike are not taken for the same.
         found.odd = true;
-        self.arrived(kind, (&found, &host.random().to_le_bytes()), exchange, slot, host)
+        self.arrived(watched, (&found, &host.random().to_le_bytes()), exchange, slot, host)
     }
 
     fn answered(&self, exchange: &mut Exchange, answer: Answer, slot: &mut Slot, host: &dyn Host) -> Verdict {
@@ -134,24 +152,28 @@ impl Plugin for LoginGuard {
 }
 
 impl LoginGuard {
-    fn endpoint(&self, request: &Request) -> Option<EndpointKind> {
+    fn endpoint(&self, request: &Request) -> Option<Watched> {
         if !self.methods.iter().any(|method| method.as_bytes() == request.method) {
             return None;
         }
         let path = PathReadings::of(request.path_only());
-        self.endpoints.iter().find(|(_, scope)| scope.covers(&path)).map(|(kind, _)| *kind)
+        let (kind, _) = self.endpoints.iter().find(|(_, scope)| scope.covers(&path))?;
+        Some(Watched { kind: *kind, surely: !path.is_ambiguous() })
     }
 
     /// The credentials of a request are there: what is known of them counts before the backend sees it.
     fn arrived(
         &self,
-        kind: EndpointKind,
+        watched: Watched,
         (found, body): (&Credentials, &[u8]),
         exchange: &mut Exchange,
         slot: &mut Slot,
         host: &dyn Host,
     ) -> Verdict {
-        let mut attempt = Attempt::new(kind, (found, body), exchange, (&self.pseudonyms, host.now()));
+        if !watched.surely && found.users.is_empty() {
+            return Verdict::Pass;
+        }
+        let mut attempt = Attempt::new(watched, (found, body), exchange, (&self.pseudonyms, host.now()));
         let seen = self.counts.look(&attempt, host);
         attempt.seen = seen;
         for finding in patterns::found(&seen, &self.limits).iter().filter(|finding| is_charged(finding, &seen)) {
@@ -186,7 +208,13 @@ impl LoginGuard {
             return Verdict::Pass;
         };
         match self.outcomes.of(attempt.kind, response, body) {
-            Some(true) => self.succeeded(&mut attempt, exchange, host),
+            Some(true) => {
+                let before = self.with_password.get();
+                if attempt.surely && (attempt.password.is_some() || before < WITH_PASSWORD) {
+                    self.with_password.set((before + u32::from(attempt.password.is_some())).min(WITH_PASSWORD));
+                    self.succeeded(&mut attempt, exchange, host);
+                }
+            }
             Some(false) => self.failed(&mut attempt, exchange, host),
             None => {}
         }

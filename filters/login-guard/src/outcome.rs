@@ -39,7 +39,8 @@ impl Outcomes {
             return Some(false);
         }
         match status {
-            300..400 => Some(!self.marked(response.headers.get("location").unwrap_or_default())),
+            // 301, 307 and 308 send the same request elsewhere (`/login/`), and 304 answers no login.
+            302 | 303 => Some(!self.marked(response.headers.get("location").unwrap_or_default())),
             200..300 => {
                 let text = body.zip(Inspection::of(response, &[]));
                 let text = text.map(|(body, inspection)| inspection.text(body, &response.headers));

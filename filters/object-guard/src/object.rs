@@ -136,7 +136,7 @@ impl Naming {
             // Nothing has so many segments; the whole of it is the object.
             let whole = Identifier { bytes: Cow::Borrowed(request.path_only()), number: None };
             let object = Object { kind: Kind::other(exchange), identifiers: vec![whole], budget: None };
-            return self.detects.then(|| then(object));
+            return (self.detects || !self.declared.is_empty()).then(|| then(object));
         };
         if let Some(object) = self.declared(exchange, &spelling) {
             return Some(then(object));

@@ -66,7 +66,8 @@ impl<'r> Record<'r> {
         if new {
             self.walk.read(identifiers, now, &limits.walk);
         }
-        self.denials.add(1, 0, now, &limits.enumeration);
+        // One object that is read again and again does not make others less of an enumeration.
+        self.denials.add(u16::from(new), 0, now, &limits.enumeration);
         self.patterns(now, limits)
     }
 

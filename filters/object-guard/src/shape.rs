@@ -7,9 +7,10 @@ const FORMATS: [&[u8]; 10] = [b"json", b"xml", b"html", b"htm", b"csv", b"pdf", 
 /// The most digits of a number whose distance from others is judged.
 const MAX_DIGITS: usize = 19;
 /// The first of the ten digits of scripts whose digits common integer parsers read as well.
-const ZEROS: [u32; 24] = [
+const ZEROS: [u32; 41] = [
     0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50, 0xed0, 0xf20,
-    0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0xa620, 0xff10,
+    0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0xa620, 0xa8d0,
+    0xa900, 0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0xff10, 0x1d7ce, 0x1d7d8, 0x1d7e2, 0x1d7ec, 0x1d7f6,
 ];
 
 /// A part of what identifies an object.
@@ -39,7 +40,7 @@ impl<'p> Identifier<'p> {
 
 fn plain(segment: &[u8]) -> Option<Identifier<'_>> {
     match segment.first()? {
-        b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b'+' | b'-' | b'{' | 0x80.. => {}
+        b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F' | b'+' | b'-' | b'{' | b'#' | 0x80.. => {}
         _ => return None,
     }
     let named = |bytes| Identifier { bytes: Cow::Owned(bytes), number: None };
@@ -49,8 +50,18 @@ fn plain(segment: &[u8]) -> Option<Identifier<'_>> {
         .or_else(|| ulid(segment).map(named))
 }
 
-/// Digits, with a sign or a fraction of zeros where parsers of numbers take them.
+/// Digits, with a sign, a fraction of zeros, blanks or underscores where parsers of numbers take them; and hexadecimal digits behind
+/// `0x` or `#`.
 fn number(segment: &[u8]) -> Option<Identifier<'_>> {
+    if let Some(number) = hexadecimal(segment) {
+        return Some(Identifier { bytes: Cow::Owned(number.to_string().into_bytes()), number: Some(number) });
+    }
+    let between = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'_';
+    if segment.iter().any(between) {
+        let bare: Vec<u8> = segment.iter().filter(|byte| !between(byte)).copied().collect();
+        let found = number(&bare)?;
+        return Some(Identifier { bytes: Cow::Owned(found.bytes.into_owned()), number: found.number });
+    }
     let unsigned = segment.strip_prefix(b"+").or_else(|| segment.strip_prefix(b"-")).unwrap_or(segment);
     let whole = match unsigned.iter().position(|byte| *byte == b'.') {
         Some(dot) => {
@@ -72,6 +83,17 @@ fn number(segment: &[u8]) -> Option<Identifier<'_>> {
     let value = |value: u64, digit: &u8| value.wrapping_mul(10).wrapping_add(u64::from(digit.wrapping_sub(b'0')));
     let number = (bytes.len() <= MAX_DIGITS).then(|| bytes.iter().fold(0, value));
     Some(Identifier { bytes, number })
+}
+
+/// A number in hexadecimal digits, of at most 64 bits.
+fn hexadecimal(segment: &[u8]) -> Option<u64> {
+    let unsigned = segment.strip_prefix(b"+").or_else(|| segment.strip_prefix(b"-")).unwrap_or(segment);
+    let prefixes: [&[u8]; 3] = [b"0x", b"0X", b"#"];
+    let digits = prefixes.iter().find_map(|prefix| unsigned.strip_prefix(*prefix))?;
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// A digit of any common script.
@@ -129,6 +151,12 @@ mod tests {
                     "42.000",
                     "42.json",
                     "42.XML",
+                    "0x2A",
+                    "-0X2a",
+                    "#2a",
+                    "4 2",
+                    "4_2",
+                    "\u{1d7dc}\u{1d7da}",
                     "\u{ff14}\u{ff12}",
                     "\u{664}\u{662}",
                 ],
@@ -167,7 +195,10 @@ mod tests {
             "v1",
             "orders",
             "42a",
-            "4 2",
+            "4 x",
+            "0x",
+            "0xg",
+            "#top",
             "42.5",
             "42.",
             ".42",

@@ -10,6 +10,9 @@ const ROUNDS: usize = 3;
 /// The most segments of a path that are looked at.
 pub(crate) const MAX_SEGMENTS: usize = 64;
 
+/// The most segments before `..` takes some of them back.
+const MAX_UNRESOLVED: usize = 4096;
+
 /// A path as two kinds of backends read it.
 #[derive(Debug)]
 pub(crate) struct Spelling<'p> {
@@ -27,8 +30,9 @@ impl<'p> Spelling<'p> {
             return Some(Self { strict, lenient: None });
         }
         let whole = decoded(path);
-        let lenient = segments(whole.split(|byte| matches!(byte, b'/' | b'\\')).map(|part| Cow::Owned(part.to_vec())))?;
-        let lenient = (lenient != strict).then_some(lenient);
+        // One with too many segments is none: the other one stays.
+        let lenient = segments(whole.split(|byte| matches!(byte, b'/' | b'\\')).map(|part| Cow::Owned(part.to_vec())));
+        let lenient = lenient.filter(|lenient| *lenient != strict);
         Some(Self { strict, lenient })
     }
 
@@ -60,11 +64,11 @@ fn segments<'p>(parts: impl Iterator<Item = Cow<'p, [u8]>>) -> Option<Vec<Cow<'p
         match bare.as_ref() {
             b"" | b"." => {}
             b".." => drop(all.pop()),
-            _ if all.len() >= MAX_SEGMENTS => return None,
+            _ if all.len() >= MAX_UNRESOLVED => return None,
             _ => all.push(bare),
         }
     }
-    Some(all)
+    (all.len() <= MAX_SEGMENTS).then_some(all)
 }
 
 /// A segment without its parameters and without white space and control bytes around it.
@@ -172,6 +176,13 @@ mod tests {
         assert_eq!(read("/a%/b%4/c%zz").0, "a%|b%4|c%zz");
         assert!(Spelling::of("/a".repeat(MAX_SEGMENTS).as_bytes()).is_some());
         assert!(Spelling::of("/a".repeat(MAX_SEGMENTS + 1).as_bytes()).is_none());
+        let there_and_back = ["/a".repeat(100), "/..".repeat(100), "/orders/42".to_owned()].concat();
+        assert_eq!(read(&there_and_back).0, "orders|42");
+        assert_eq!(
+            read(&["/orders/42;", &"%2Fa".repeat(100)].concat()).0,
+            "orders|42",
+            "too long in the other reading"
+        );
         assert!(Spelling::of(&b"%2F".repeat(20_000)).is_some(), "slashes alone");
         let long = ["/orders/", &"9".repeat(60_000)].concat();
         assert_eq!(Spelling::of(long.as_bytes()).unwrap().strict()[1].len(), 60_000);

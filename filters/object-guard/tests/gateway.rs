@@ -80,7 +80,7 @@ fn walks_and_enumerations_are_reported_and_refused_by_the_policy() {
 
     let statuses: Vec<u16> = (0..7).map(|_| from(&gateway, prober, "/status/404").status).collect();
     assert_eq!(statuses, [404, 404, 404, 404, 418, 418, 418]);
-    let found = event(&gateway, "enumeration of objects: 4 of 5 requests for `/status/{code}`");
+    let found = event(&gateway, "enumeration of objects: 5 of 5 requests for `/status/{code}`");
     assert_eq!(found["source"]["ip"], "127.0.9.2", "{found}");
     let events = gateway.control.events();
     let of_guard = events.iter().filter(|event| event["event"]["module"] == "object-guard");

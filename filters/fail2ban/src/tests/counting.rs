@@ -169,6 +169,20 @@ fn a_rule_has_a_count_and_limits_of_its_own() {
     assert_eq!(banned(&host).len(), 3, "with another method the first rule does not match, and the second does");
 }
 
+/// A lax rule is no way around the general limits, by a path that only some backends take for one of the rule.
+#[test]
+fn a_path_that_may_be_anything_has_the_strictest_limits() {
+    let lax = Fail2BanRule { pattern: r"\.css$".into(), ..limits(1000) };
+    let chain = chain(&Fail2BanStep { rules: vec![lax], ..step() });
+    let host = FakeHost::at(NOW);
+    (0..9).for_each(|_| send(&chain, &host, "192.0.2.1", "/a.css", 401));
+    assert_eq!(banned(&host), [] as [String; 0]);
+    for (number, path) in ["/login;x.css", "/;/login", "/login%2fx.css", "/login%252ecss"].iter().enumerate() {
+        (0..3).for_each(|_| send(&chain, &host, &format!("192.0.2.{}", 10 + number), path, 401));
+        assert_eq!(banned(&host).len(), number + 1, "{path}");
+    }
+}
+
 #[test]
 fn workers_and_plugins_with_the_same_key_count_together() {
     let (host, one, other) = (FakeHost::at(NOW), chain(&step()), chain(&step()));

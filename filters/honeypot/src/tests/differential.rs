@@ -25,12 +25,14 @@ impl Numbers {
 fn is_decoy(paths: &[String], path: &[u8]) -> bool {
     let readings = std::iter::once(path.to_vec()).chain(spelling::decoded(path));
     let readings: Vec<Vec<u8>> = readings.flat_map(|path| [spelling::canonical(&path), path]).collect();
+    let pages: Vec<Vec<u8>> =
+        readings.iter().step_by(2).filter_map(|path| Some(path.strip_suffix(b"/")?.to_vec())).collect();
     paths.iter().any(|decoy| {
         let decoy = decoy.to_ascii_lowercase();
         readings.iter().map(|reading| reading.to_ascii_lowercase()).any(|reading| match decoy.strip_suffix('*') {
             Some(prefix) => reading.starts_with(prefix.as_bytes()),
             None => reading == decoy.as_bytes(),
-        })
+        }) || (!decoy.ends_with('*') && pages.iter().any(|page| page.eq_ignore_ascii_case(decoy.as_bytes())))
     })
 }
 

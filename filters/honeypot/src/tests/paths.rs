@@ -59,7 +59,6 @@ fn what_is_no_decoy_passes() {
         "/",
         "/.en",
         "/.envx",
-        "/.env/",
         "/.env/x",
         "/x/.env",
         "/x?/.env",
@@ -92,10 +91,24 @@ fn what_is_no_decoy_passes() {
 #[test]
 fn a_prefix_matches_whatever_follows_and_an_exact_path_nothing_else() {
     let chain = traps(&["/a*", "/a/b*", "/a/c", "/b", "/b/c*", "/B/D", "/\u{e4}"]);
-    for path in ["/a", "/ab", "/a/", "/a/b/c", "/a/c", "/b", "/b/c", "/B/Cd", "/b/d", "/%C3%A4", "/%c3%a4"] {
+    // Backends serve a page for its path with a slash at the end too.
+    for path in
+        ["/a", "/ab", "/a/", "/a/b/c", "/a/c", "/b", "/b/", "/b/c", "/B/Cd", "/b/d", "/b/d//", "/%C3%A4", "/%c3%a4"]
+    {
         assert!(caught(&chain, path), "{path}");
     }
-    for path in ["/b/", "/b/b", "/c", "/b/dd", "/bb", "/%C3%84"] {
+    for path in ["/b/b", "/c", "/b/dd", "/bb", "/%C3%84", "/"] {
+        assert!(!caught(&chain, path), "{path}");
+    }
+}
+
+#[test]
+fn a_script_is_served_for_what_is_behind_its_name() {
+    let chain = traps(&["/phpinfo.php", "/old/setup.PHP", "/x.html"]);
+    for path in ["/phpinfo.php/", "/phpinfo.php/x/y", "/PHPinfo.php/x", "/old/setup.php;a/x", "/phpinfo.php%2fx"] {
+        assert!(caught(&chain, path), "{path}");
+    }
+    for path in ["/phpinfo.phpx/", "/a/phpinfo.php/x", "/x.html/y", "/.php/phpinfo.php"] {
         assert!(!caught(&chain, path), "{path}");
     }
 }

@@ -62,6 +62,12 @@ impl<'a> PathReadings<'a> {
         }))
     }
 
+    /// Whether it may name anything at all.
+    #[must_use]
+    pub fn is_ambiguous(&self) -> bool {
+        matches!(self, Self::Ambiguous)
+    }
+
     /// Whether some backend may read it as a path that `matches`.
     pub(crate) fn may_match(&self, matches: impl Fn(&[u8]) -> bool) -> bool {
         match self {

@@ -47,6 +47,13 @@ impl Scope {
         self.include.as_ref().is_none_or(|include| path.may_match(|reading| include.is_match(reading)))
             && !self.exclude.as_ref().is_some_and(|exclude| path.surely_matches(|reading| exclude.is_match(reading)))
     }
+
+    /// Whether the step acts on a path whatever a backend takes it for: what makes a check milder must not depend on that.
+    #[must_use]
+    pub fn surely_covers(&self, path: &PathReadings<'_>) -> bool {
+        self.include.as_ref().is_none_or(|include| path.surely_matches(|reading| include.is_match(reading)))
+            && !self.exclude.as_ref().is_some_and(|exclude| path.may_match(|reading| exclude.is_match(reading)))
+    }
 }
 
 fn compile(patterns: &[String], size: usize) -> Result<Option<Regex>, String> {

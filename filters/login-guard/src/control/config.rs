@@ -236,7 +236,14 @@ fn endpoint(entry: &Value) -> Result<Endpoint, FieldProblem> {
         return Err(problem.expected("a path that begins with /, without query; a `*` at its end alone"));
     }
     let escaped: String = name.chars().flat_map(escaped).collect();
-    let pattern = format!("^{escaped}{}", if exact.is_some() { "" } else { "/?$" });
+    // Frameworks answer `/login.json` as `/login`, and scripts what is behind their name.
+    let end = match (exact, name.rsplit('/').next().unwrap_or_default()) {
+        (Some(_), _) => "",
+        (None, "") => "$",
+        (None, last) if last.contains('.') => "(?:/.*)?$",
+        (None, _) => r"(?:\.[A-Za-z0-9]{1,8})?/?$",
+    };
+    let pattern = format!("^{escaped}{end}");
     if let Err(error) = Scope::new(std::slice::from_ref(&pattern), &[]) {
         return Err(FieldProblem::new(place, error));
     }

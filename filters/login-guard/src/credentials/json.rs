@@ -33,6 +33,8 @@ pub(super) fn read(body: &[u8], fields: &Fields, found: &mut Credentials) {
                 let end = value.iter().position(|byte| b",}] \t\r\n".contains(byte)).unwrap_or(value.len());
                 fields.take(name.as_bytes(), value.get(..end).unwrap_or_default(), found);
             }
+            // A backend may make a user of a list or an object.
+            Some(b'[' | b'{') => found.odd |= fields.names(name.as_bytes()),
             _ => {}
         }
     }

@@ -17,28 +17,42 @@ pub(super) fn read(content_type: &[u8], body: &[u8], fields: &Fields, found: &mu
     };
     let delimiter = [b"--", boundary].concat();
     let mut rest = body;
-    let mut at = memmem::find(rest, &delimiter);
+    let mut at = begin_of(rest, &delimiter, true);
     for _ in 0..MAX_PARTS {
-        let Some(begin) = at else { return };
-        let is_last = rest.get(begin.saturating_add(delimiter.len())..).is_some_and(|rest| rest.starts_with(b"--"));
+        let Some(begin) = at else {
+            // A form without its end.
+            found.odd = true;
+            return;
+        };
         rest = rest.get(begin.saturating_add(delimiter.len())..).unwrap_or_default();
-        at = memmem::find(rest, &delimiter);
-        let part = rest.get(..at.unwrap_or(rest.len())).unwrap_or_default();
-        if is_last {
+        if let Some(behind) = rest.strip_prefix(b"--") {
+            found.odd |= !behind.trim_ascii().is_empty();
             return;
         }
-        match field(part) {
+        at = begin_of(rest, &delimiter, false);
+        match field(rest.get(..at.unwrap_or(rest.len())).unwrap_or_default()) {
             Part::Field(name, value) => fields.take(name, value, found),
-            Part::File => {}
+            // What is a file for some is a field for others.
+            Part::File(Some(name), value) => fields.take(name, value, found),
+            Part::File(None, _) => {}
             Part::Odd => found.odd = true,
         }
     }
     found.odd = true;
 }
 
+/// Where a delimiter begins: at the start of a line, `first` also at the start of the body.
+fn begin_of(text: &[u8], delimiter: &[u8], first: bool) -> Option<usize> {
+    memmem::find_iter(text, delimiter).find(|at| match at.checked_sub(1) {
+        Some(before) => text.get(before) == Some(&b'\n'),
+        None => first,
+    })
+}
+
 enum Part<'a> {
     Field(&'a [u8], &'a [u8]),
-    File,
+    /// A file, with its name if it has one.
+    File(Option<&'a [u8]>, &'a [u8]),
     /// It has no name that can be read.
     Odd,
 }
@@ -52,15 +66,26 @@ fn field(part: &[u8]) -> Part<'_> {
         |line: &&[u8]| line.get(..20).is_some_and(|name| name.eq_ignore_ascii_case(b"content-disposition:"));
     let Some(disposition) = lines.find(is_disposition) else { return Part::Odd };
     match parameter(disposition, b"name") {
-        _ if parameter(disposition, b"filename").is_some() => Part::File,
+        name if parameter(disposition, b"filename").is_some() => Part::File(name, value),
         Some(name) => Part::Field(name, value),
         None => Part::Odd,
     }
 }
 
-/// The value of a parameter, without quotes.
+/// The value of a parameter, without quotes. What is in quotes has no meaning of its own.
 fn parameter<'a>(header: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    header.split(|byte| *byte == b';').skip(1).find_map(|parameter| {
+    let (mut quoted, mut escaped) = (false, false);
+    let ends = |byte: &u8| {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = quoted,
+            b'"' => quoted = !quoted,
+            b';' => return !quoted,
+            _ => {}
+        }
+        false
+    };
+    header.split(ends).skip(1).find_map(|parameter| {
         let mut halves = parameter.splitn(2, |byte| *byte == b'=');
         let (found, value) = (halves.next()?.trim_ascii(), halves.next()?.trim_ascii());
         let unquoted = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);

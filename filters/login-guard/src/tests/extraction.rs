@@ -11,7 +11,7 @@ fn fields() -> Fields {
 
 fn body(content_type: &str, body: &[u8]) -> (String, String) {
     let mut found = Credentials::default();
-    fields().read_body(content_type.as_bytes(), body, &mut found);
+    fields().read_body(content_type.as_bytes(), false, body, &mut found);
     let text = |value: Option<Vec<u8>>| value.map_or("-".into(), |value| String::from_utf8_lossy(&value).into_owned());
     (text(found.account()), text(found.password()))
 }
@@ -51,7 +51,7 @@ fn multipart_forms_are_read_but_for_their_files() {
         format!("--b1\r\nContent-Disposition: form-data; {disposition}\r\n\r\n{value}\r\n")
     };
     let all = [
-        part("name=\"user\"; filename=\"a\"", "a file"),
+        part("name=\"avatar\"; filename=\"a\"", "a file"),
         part("name=user", "ada"),
         part("name=\"password\"", "two\r\nlines"),
         "--b1--\r\n".to_owned(),
@@ -76,11 +76,11 @@ fn only_fields_of_the_configuration_are_read() {
     let fields = Fields::new(vec!["nick".into()], vec!["word".into()]);
     let read = |body: &[u8]| {
         let mut found = Credentials::default();
-        fields.read_body(b"", body, &mut found);
+        fields.read_body(b"", false, body, &mut found);
         (found.account(), found.password())
     };
     assert_eq!(read(b"nick=ada&word=x&user=eve&password=y"), (Some(b"ada".to_vec()), Some(b"x".to_vec())));
-    assert_eq!(read(b"Nick=ada&user=eve&password=y"), (None, None));
+    assert_eq!(read(b"+Nick+=ada&user=eve&password=y"), (Some(b"ada".to_vec()), None), "in any case");
 }
 
 #[test]
@@ -88,8 +88,17 @@ fn basic_authentication_and_the_query_are_read() {
     let head = |value: &str| fields().of_head(&request("/login", &[("authorization", value)]));
     let found = head(&format!("basic {}", STANDARD.encode("ada:s:x")));
     assert_eq!((found.users, found.passwords), (vec![b"ada".to_vec()], vec![b"s:x".to_vec()]));
-    for wrong in ["", "Basic", "Basic %%%", "Bearer YTpi", &format!("Basic {}", STANDARD.encode("nocolon"))] {
-        assert_eq!(head(wrong), Credentials::default(), "{wrong}");
+    for none in ["", "Basic", "Basic  ", "Bearer YTpi"] {
+        assert_eq!(head(none), Credentials::default(), "{none}");
+    }
+    // Without padding, with bits behind the end, with other letters: as lenient backends read it.
+    for lenient in ["Basic YWRhOnM6eA", "Basic YWRhOnM6eB==", "BASIC YWRh OnM6eA=="] {
+        let found = head(lenient);
+        assert_eq!((found.users, found.passwords), (vec![b"ada".to_vec()], vec![b"s:x".to_vec()]), "{lenient}");
+    }
+    for odd in ["Basic %%%", &format!("Basic {}", STANDARD.encode("nocolon"))] {
+        let found = head(odd);
+        assert!(found.odd && found.users.len() == 1, "{odd}: {found:?}");
     }
     let query = fields().of_head(&request("/login?user=ada&pass=x", &[]));
     assert_eq!((query.account().unwrap(), query.password().unwrap()), (b"ada".to_vec(), b"x".to_vec()));
@@ -101,8 +110,15 @@ fn users_are_compared_without_case_and_space_and_long_values_by_their_beginning(
     assert_eq!(account(b" Ada@Example.COM "), b"ada@example.com");
     assert_eq!(account("\u{c4}da".as_bytes()), "\u{e4}da".as_bytes());
     assert_eq!(account(b"\xffADA"), b"\xffada");
-    let long = format!("user={}", "x".repeat(10_000));
-    assert_eq!(body("", long.as_bytes()).0.len(), 256);
+    assert_eq!(account("\u{ff41}d\u{200d}a\u{ad}".as_bytes()), b"ada");
+    let long = |end: &str| {
+        let mut found = Credentials::default();
+        fields().read_body(b"", false, format!("user={}{end}", "x".repeat(10_000)).as_bytes(), &mut found);
+        found.account().unwrap()
+    };
+    assert_ne!(long("a"), long("b"), "all of it counts");
+    assert!(long("a").len() < 1024);
+    assert_eq!(body("", format!("user={}ada", "+".repeat(300)).as_bytes()).0, "ada", "blanks are no value");
 }
 
 /// Whether a request waits for its body.
@@ -166,7 +182,7 @@ fn each_way_to_send_credentials_is_counted() {
 fn failures_are_told_by_status_and_by_a_marker_in_the_redirect() {
     let form = |number: usize| (request("/login", &[]), format!("user=u{number}&pass=p{number}").into_bytes());
     for (code, expected) in
-        [(401, Some(10)), (403, Some(10)), (200, None), (302, None), (500, None), (404, None), (429, None)]
+        [(401, Some(10)), (403, Some(10)), (200, None), (302, None), (308, None), (500, None), (404, None), (429, None)]
     {
         assert_eq!(noticed_at(&step(), &form, &status(code)), expected, "{code}");
     }
@@ -221,7 +237,7 @@ fn registrations_and_resets_count_apart_and_by_each_answer() {
 #[test]
 fn values_that_only_the_guard_takes_for_the_user_hide_nothing() {
     type Way = fn(usize) -> (Request, Vec<u8>);
-    let ways: [(&str, Way); 10] = [
+    let ways: [(&str, Way); 19] = [
         ("the first of two fields", |n| {
             (request("/login", &[]), format!("user=x&password=x&user=u{n}&password=p{n}").into())
         }),
@@ -251,6 +267,51 @@ fn values_that_only_the_guard_takes_for_the_user_hide_nothing() {
             let body = format!("--b\r\n{head}\r\n\r\nx\r\n--b\n{head}\n\nu{n}\n--b--");
             (request("/login", &[("content-type", "multipart/form-data; boundary=b")]), body.into())
         }),
+        ("behind many fields of the query", |n| {
+            let query = format!("/login?{}user=u{n}&password=p{n}", "&".repeat(256));
+            (request(&query, &[]), b"user=x&password=x".to_vec())
+        }),
+        ("a name in another case", |n| {
+            let body = format!(r#"{{"user":"x","password":"x","User":"u{n}","PA\u017f\u017fWORD":"p{n}"}}"#);
+            (request("/login", &[("content-type", "application/json")]), body.into())
+        }),
+        ("a name behind a blank", |n| {
+            (request("/login", &[]), format!("user=x&password=x&+user=u{n}&%20password=p{n}").into())
+        }),
+        ("JSON that is a form as well", |n| {
+            let body = format!(r#"{{"a":"&user=x&password=x&","user":"u{n}","password":"p{n}"}}"#);
+            (request("/login", &[("content-type", "application/x-www-form-urlencoded")]), body.into())
+        }),
+        ("a body that is not read, beside the query", |n| {
+            let body = format!("<login><user>u{n}</user></login>").into_bytes();
+            (request("/login?user=x&password=x", &[("content-type", "application/xml")]), body)
+        }),
+        ("a body with a content coding", |n| {
+            let coded = [("content-encoding", "gzip")];
+            (request("/login", &coded), format!("user=x&password=x&u{n}").into())
+        }),
+        ("a part that is a file for some", |n| {
+            let part =
+                |head: &str, value: String| format!("--b\r\nContent-Disposition: form-data; {head}\r\n\r\n{value}\r\n");
+            let body = [
+                part("name=\"user\"; x=\"; filename=a\"", format!("u{n}")),
+                part("name=\"password\"; filename=\"\"", format!("p{n}")),
+                part("name=\"user\"", "x".into()),
+                "--b--".into(),
+            ];
+            (request("/login", &[("content-type", "multipart/form-data; boundary=b")]), body.concat().into())
+        }),
+        ("parts behind what looks like the end", |n| {
+            let part = |name: &str, value: &str| {
+                format!("--b\r\nContent-Disposition: form-data; name={name}\r\n\r\n{value}\r\n")
+            };
+            let body = [part("junk", "a--b--c"), part("user", &format!("u{n}")), "--b--".into()].concat();
+            (request("/login?user=x&password=x", &[("content-type", "multipart/form-data; boundary=b")]), body.into())
+        }),
+        ("a list of users", |n| {
+            let body = format!(r#"{{"user":"x","password":"x","email":["u{n}"]}}"#);
+            (request("/login", &[("content-type", "application/json")]), body.into())
+        }),
         ("another form than the content type says", |n| {
             (request("/login", &[("content-type", "multipart/form-data")]), format!("user=u{n}&password=p{n}").into())
         }),
@@ -258,6 +319,47 @@ fn values_that_only_the_guard_takes_for_the_user_hide_nothing() {
     for (name, of) in ways {
         assert_eq!(noticed_at(&step(), &of, &status(401)), Some(10), "{name}");
     }
+}
+
+/// An answer that every user gets is no success: neither one that sends the request elsewhere, nor one to a path that may name anything,
+/// nor one to a form without its password.
+#[test]
+fn what_is_no_login_resolves_no_failures() {
+    let failed_between = |probe: &dyn Fn(usize) -> (Request, Vec<u8>, u16), before: usize| {
+        let (chain, host) = (chain(&step()), FakeHost::at(NOW));
+        let send = |(request, form): (Request, Vec<u8>), status: u16, peer: &[u8]| {
+            let start = Start { request, route: b"", peer, node: &"node".into() };
+            let mut run = Run::new(&chain, start, &host);
+            let _ = run.request_headers(true, &host);
+            let _ = run.request_body(Body { bytes: &form, complete: true }, &host);
+            let _ = run.response_headers(Response { status, ..Response::default() }, false, &host);
+            run.exchange().score.total() > 0.0
+        };
+        for number in 0..before {
+            send((request("/login", &[]), format!("user=o{number}&pass=o").into()), 302, b"198.51.100.1");
+        }
+        (1..=12).find(|number| {
+            let failed = (request("/login", &[]), format!("user=u{number}&pass=p{number}").into());
+            let noticed = send(failed, 401, b"192.0.2.1");
+            let (asked, form, status) = probe(*number);
+            send((asked, form), status, b"192.0.2.1");
+            noticed
+        })
+    };
+    let form = |number: usize| format!("user=u{number}&pass=x").into_bytes();
+    assert_eq!(failed_between(&|n| (request("/login", &[]), form(n), 302), 0), None, "they log in");
+    for status in [301, 304, 307, 308] {
+        assert_eq!(failed_between(&|n| (request("/login", &[]), form(n), status), 0), Some(10), "{status}");
+    }
+    assert_eq!(failed_between(&|n| (request("/any.", &[]), form(n), 200), 0), Some(10));
+    let empty = |n: usize| (request("/login", &[]), format!("user=u{n}&pass=").into_bytes(), 200);
+    assert_eq!(failed_between(&empty, 20), Some(10));
+    assert_eq!(failed_between(&empty, 0), None, "passwords may have another name here");
+    // A path that may name anything is a login only where it has a user.
+    let other = |number: usize| (request(&format!("/tags/c%23{number}"), &[]), Vec::new());
+    assert_eq!(noticed_at(&step(), &other, &status(401)), None);
+    let user = |number: usize| (request("/x%252flogin", &[]), format!("user=u{number}&pass=p").into_bytes());
+    assert_eq!(noticed_at(&step(), &user, &status(401)), Some(10));
 }
 
 #[test]
@@ -298,7 +400,7 @@ u01 "user""password";name=filename"#;
         let body: Vec<u8> = (0..draw(80)).map(|_| alphabet[draw(alphabet.len())]).collect();
         for kind in ["application/json", "multipart/form-data; boundary=b", "", "a/b;boundary=\"\""] {
             let mut found = Credentials::default();
-            fields().read_body(kind.as_bytes(), &body, &mut found);
+            fields().read_body(kind.as_bytes(), false, &body, &mut found);
             assert!(found.users.len() <= 8 && found.users.iter().all(|user| user.len() <= 256));
         }
     }

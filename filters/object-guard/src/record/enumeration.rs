@@ -26,7 +26,7 @@ pub(crate) struct Enumeration {
 }
 
 impl Denials {
-    /// Counts requests, and denials of requests that were counted before, at a time in seconds.
+    /// Counts requests for objects that were not read lately, and denials of requests, at a time in seconds.
     pub(crate) fn add(&mut self, requests: u16, denied: u16, now: u32, limits: &EnumerationLimits) {
         let slice = now / limits.window_seconds.div_ceil(SLICES).max(1);
         if self.newest.saturating_sub(slice) > SLICES {
@@ -53,6 +53,8 @@ impl Denials {
             (all + u32::from(*more), refused + u32::from(*denied))
         };
         let (requests, denied) = self.counts.iter().fold((0, 0), add);
+        // Requests are those for objects that were not read lately; each denial is one as well.
+        let requests = requests.max(denied);
         let is_on = requests >= limits.min && f64::from(denied) >= limits.ratio * f64::from(requests) && denied > 0;
         is_on.then_some(Enumeration { requests, denied })
     }

@@ -38,6 +38,9 @@ fn identifiers_are_detected_by_their_shape() {
         ("/docs/507f1f77bcf86cd799439011/edit", "/docs/{id}/edit 507f1f77bcf86cd799439011"),
         ("/t/01ARZ3NDEKTSV4RRFFQ69G5FAV", "/t/{id} 01ARZ3NDEKTSV4RRFFQ69G5FAV"),
         ("/invoices/17.pdf", "/invoices/{id} 17"),
+        ("/orders/0x2A", "/orders/{id} 42"),
+        ("/orders/%232a", "/orders/{id} 42"),
+        ("/orders/4%202", "/orders/{id} 42"),
     ] {
         assert_eq!(detected(path).as_deref(), Some(expected), "{path}");
     }
@@ -45,6 +48,18 @@ fn identifiers_are_detected_by_their_shape() {
         assert_eq!(detected(path), None, "{path}");
     }
     assert_eq!(named(&naming(&[], false), &exchange("", "/users/42")), None);
+}
+
+#[test]
+fn a_declared_object_is_one_however_much_is_behind_it() {
+    let orders = naming(&[declared("/api/orders/{id}")], false);
+    let tail = "%252Fa".repeat(100);
+    let found = named(&orders, &exchange("", &format!("/api/orders/42;{tail}")));
+    assert_eq!(found.as_deref(), Some("/api/orders/{id} 42"));
+    // A path with more segments than are looked at is an object of its own, where objects are declared.
+    let long = "/a".repeat(100);
+    assert!(named(&orders, &exchange("", &long)).is_some_and(|object| object.starts_with("(other paths)")));
+    assert_eq!(named(&naming(&[], false), &exchange("", &long)), None);
 }
 
 #[test]

@@ -107,6 +107,17 @@ fn an_enumeration_is_signalled_while_it_goes_on() {
 }
 
 #[test]
+fn an_enumeration_is_not_hidden_by_one_object_that_is_read_again_and_again() {
+    let (plugin, host) = (plugin(&scored()), node());
+    let guesses = (1..200_u64).flat_map(|at| {
+        [(format!("/orders/{}", at * 1_000_003), 404), ("/orders/7".to_owned(), 200), ("/orders/7".to_owned(), 200)]
+    });
+    let (at, sent) = until_tag(&*plugin, &host, guesses, 10).unwrap();
+    assert!(at <= 3 * 21, "{at}");
+    assert_eq!(sent.tags, "objects:enumeration");
+}
+
+#[test]
 fn an_enumeration_that_a_response_completes_is_told_with_it() {
     let (plugin, host) = (plugin(&scored()), node());
     // Twenty requests, of which the ten last are denied.

@@ -44,7 +44,7 @@ struct ApiContract {
 /// What is remembered of one exchange.
 struct Seen {
     target: Target,
-    /// What is checked of the body that is due.
+    /// What is checked of the body that is due. What is wrong with a body is so only if it is not empty.
     body: BodyCheck,
     /// The first mismatch that enforcing would have refused the request for.
     mismatch: Option<Violation>,
@@ -89,9 +89,19 @@ impl Plugin for ApiContract {
         let head =
             Head { query: request.query(), header: &header, reject_unknown: self.step.reject_unknown_query_params };
         let mut found = contract.check_parameters(&matched, &head);
+        let allow = contract.overridden(&matched, &request.method, request.path_only(), &head);
+        if let Some(allow) = &allow {
+            let detail = format!("the request names another one beside it: expected one of {allow}");
+            found.insert(0, Violation::new(Mismatch::MethodNotAllowed, "method", detail));
+        }
         let mut body = contract.request_body(matched.operation, request.headers.get("content-type"), has_body);
-        if let BodyCheck::Wrong(violation) = body {
-            found.push(violation);
+        // An optional body may turn out to be empty, which is none.
+        let open = has_body && !request.streaming && content_length(&request.headers).is_none_or(|length| length == 0);
+        let late = open && !contract.requires_body(matched.operation);
+        if let BodyCheck::Wrong(violation) = &body
+            && !late
+        {
+            found.push(violation.clone());
             body = BodyCheck::None;
         } else if is_json(&body) && announces_more(&request.headers, self.limit) {
             found.push(self.too_large());
@@ -107,13 +117,13 @@ impl Plugin for ApiContract {
         let verdict = if found.is_empty() {
             Verdict::Pass
         } else {
-            self.mismatches(found, &contract.label(operation), None, exchange, host)
+            self.mismatches(found, &contract.label(operation), allow, exchange, host)
         };
         let need = match &body {
             // One byte tells whether it is empty.
-            BodyCheck::Required(None) => Some(BodyNeed { limit: 1 }),
+            BodyCheck::Required(None) | BodyCheck::Wrong(_) => Some(BodyNeed { limit: 1 }),
             BodyCheck::Json(_) | BodyCheck::Required(Some(_)) => Some(BodyNeed { limit: self.limit }),
-            BodyCheck::None | BodyCheck::Wrong(_) => None,
+            BodyCheck::None => None,
         };
         slot.put(Seen { target: Target::Operation(operation), body, mismatch, sampled: false });
         match need {
@@ -125,14 +135,16 @@ impl Plugin for ApiContract {
     fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let (Some(contract), Some(seen)) = (&self.contract, slot.get::<Seen>()) else { return Verdict::Pass };
         let Target::Operation(operation) = seen.target else { return Verdict::Pass };
-        let found = match seen.body {
+        let found = match &seen.body {
             BodyCheck::Required(_) if body.bytes.is_empty() && body.complete => vec![missing_body()],
-            BodyCheck::Json(_) if body.bytes.is_empty() && body.complete => Vec::new(),
+            BodyCheck::Json(_) | BodyCheck::Wrong(_) if body.bytes.is_empty() && body.complete => Vec::new(),
+            BodyCheck::Wrong(violation) => vec![violation.clone()],
             BodyCheck::Required(Some(schema)) | BodyCheck::Json(schema) => {
+                let schema = *schema;
                 self.sample_request(contract, operation, body, exchange, host);
                 self.check(contract, schema, body, &exchange.request.headers, false, host)
             }
-            BodyCheck::Required(None) | BodyCheck::None | BodyCheck::Wrong(_) => Vec::new(),
+            BodyCheck::Required(None) | BodyCheck::None => Vec::new(),
         };
         if let Some(first) = found.first()
             && seen.mismatch.is_none()

@@ -16,6 +16,8 @@ paths:
     post:
       requestBody: {required: true, content: {application/json: {schema: {type: object, required: [name], properties: {name: {type: string}, tags: {type: array, items: {type: string}}}}}}}
       responses: {"201": {description: ok}}
+    put:
+      requestBody: {content: {application/json: {schema: {type: object}}}}
 "#;
 
 fn plugin(change: impl FnOnce(&mut ApiContractStep)) -> Box<dyn Plugin> {
@@ -91,7 +93,7 @@ fn each_mismatch_has_its_status() {
         let refusal = refused(headers(&*plugin, &mut exchange, has_body, &host));
         assert_eq!((refusal.status, refusal.category), (status, Category::Api), "{method} {path}");
         let allow = refusal.headers.iter().find(|(name, _)| name == "allow").map(|(_, value)| value.as_slice());
-        assert_eq!(allow, (status == 405).then_some(b"GET, HEAD, POST".as_slice()));
+        assert_eq!(allow, (status == 405).then_some(b"GET, HEAD, POST, PUT".as_slice()));
         assert_eq!(refusal.body, ReplyBody::Text);
         assert!(!refusal.scored && exchange.score.total() == 0.0);
     }
@@ -119,6 +121,76 @@ fn bodies_are_checked() {
     assert_eq!(refused(post(&*plugin, &coded, b"{}", true, &host)).status, 415);
     let gzip = [JSON, ("content-encoding", "gzip")];
     assert_eq!(refused(post(&*plugin, &gzip, b"{}", true, &host)).status, 400);
+}
+
+#[test]
+fn a_method_beside_the_method_is_refused_as_that_method() {
+    for enforce in [true, false] {
+        let (plugin, host) = (plugin(|step| step.enforce = enforce), FakeHost::at(1000));
+        for (path, headers) in
+            [("/api/items", &[JSON, ("x-http-method-override", "Delete")][..]), ("/api/items?_method=DELETE", &[JSON])]
+        {
+            let verdict = plugin.request(&mut exchange("POST", path, headers), true, &mut Slot::default(), &host);
+            if enforce {
+                let refusal = refused(verdict);
+                assert_eq!(refusal.status, 405);
+                assert!(
+                    refusal.headers.iter().any(|(name, value)| name == "allow" && value == b"GET, HEAD, POST, PUT")
+                );
+            } else {
+                assert!(matches!(verdict, Verdict::NeedBody(_)));
+                assert_eq!(host.events_json()[0]["threat"]["tags"], json!(["api:method_not_allowed"]));
+            }
+        }
+        let declared = [JSON, ("x-http-method-override", "GET")];
+        assert_eq!(post(&*plugin, &declared, br#"{"name":"a"}"#, true, &host), Verdict::Pass);
+    }
+}
+
+#[test]
+fn json_in_a_character_set_that_is_not_read_is_refused() {
+    let (enforced, host) = (plugin(|_| {}), FakeHost::at(1000));
+    let foreign = [("content-type", "application/json; charset=utf-7")];
+    let body = br#"{"name":"a","+AG4-ame":1}"#;
+    assert_eq!(refused(post(&*enforced, &foreign, body, true, &host)).status, 415);
+    let plain = [("content-type", "application/json; charset=UTF-8")];
+    assert_eq!(post(&*enforced, &plain, br#"{"name":"a"}"#, true, &host), Verdict::Pass);
+    let monitoring = plugin(|step| step.enforce = false);
+    assert_eq!(post(&*monitoring, &foreign, body, true, &host), Verdict::Pass);
+    assert_eq!(host.events_json()[0]["threat"]["tags"], json!(["api:unsupported_media_type"]));
+}
+
+#[test]
+fn an_optional_body_that_turns_out_empty_is_none() {
+    let (plugin, host) = (plugin(|_| {}), FakeHost::at(1000));
+    let send = |headers: &[(&str, &str)], body: &[u8], complete: bool| {
+        let (mut exchange, mut slot) = (exchange("PUT", "/api/items", headers), Slot::default());
+        match plugin.request(&mut exchange, true, &mut slot, &host) {
+            Verdict::NeedBody(need) => {
+                assert_eq!(need.limit, 1);
+                plugin.request_body(&mut exchange, Body { bytes: body, complete }, &mut slot, &host)
+            }
+            other => other,
+        }
+    };
+    assert_eq!(send(&[], b"", true), Verdict::Pass);
+    assert_eq!(send(&[("content-type", "text/plain")], b"", true), Verdict::Pass);
+    for (headers, body, complete) in [
+        (&[][..], b"x".as_slice(), true),
+        (&[], b"x", false),
+        // The body of an upgrade.
+        (&[], b"", false),
+        (&[("content-type", "application/json; charset=utf-7")], b"{", false),
+    ] {
+        assert_eq!(refused(send(headers, body, complete)).status, 415, "{headers:?} {body:?}");
+    }
+    // An announced one is refused at once, and so is one that streams.
+    let announced = exchange("PUT", "/api/items", &[("content-length", "5")]);
+    let mut streaming = exchange("PUT", "/api/items", &[]);
+    streaming.request.streaming = true;
+    for mut exchange in [announced, streaming] {
+        assert_eq!(refused(headers(&*plugin, &mut exchange, true, &host)).status, 415);
+    }
 }
 
 #[test]

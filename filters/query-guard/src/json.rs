@@ -6,6 +6,8 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::Number;
 
+use crate::names;
+
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Json {
@@ -52,6 +54,19 @@ impl Json {
 
     pub(crate) fn is_null(&self) -> bool {
         *self == Self::Null
+    }
+
+    /// An object without names, as PHP writes it.
+    pub(crate) fn is_empty_array(&self) -> bool {
+        matches!(self, Self::Array(elements) if elements.is_empty())
+    }
+
+    /// The known name that a name of this object equals but for its case.
+    pub(crate) fn lookalike(&self, known: &[&'static str]) -> Option<&'static str> {
+        match self {
+            Self::Object(members) => members.iter().find_map(|(name, _)| names::lookalike(name, known)),
+            _ => None,
+        }
     }
 }
 

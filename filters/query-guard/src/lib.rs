@@ -8,7 +8,10 @@ pub mod control;
 mod graphql;
 mod inventory;
 mod json;
+mod media;
 mod messages;
+mod names;
+mod pairs;
 mod report;
 mod rpc;
 mod violation;
@@ -32,6 +35,7 @@ pub use messages::{
     Endpoint, EndpointKind, FieldRecord, Limits, OPERATIONS, OperationSeen, OperationsSeen, Persisted, QueryGuardStep,
     Schema as GraphqlSchema, TypeKind, TypeRecord,
 };
+use pairs::{Parts, pairs};
 use rpc::RpcRules;
 use violation::{Mismatch, Violation};
 
@@ -53,13 +57,21 @@ struct QueryGuard {
 struct Watched {
     endpoint: Endpoint,
     limits: Limits,
+    /// Its path.
     scope: Scope,
+    /// Its path, and what a server may answer in the same way: paths below it, and those with a format at their end.
+    wide: Scope,
     schema: Option<Rc<Schema>>,
     contract: Option<Rc<Contract>>,
 }
 
-/// The endpoint of a request whose body is due.
-struct Due(usize);
+/// The endpoint of a request.
+#[derive(Clone, Copy)]
+struct Place {
+    endpoint: usize,
+    /// The path is that of the endpoint, and not one below it or beside it.
+    exact: bool,
+}
 
 /// What a request asked for: kind and name, and what does not match.
 type Judged = (Vec<(&'static str, String, bool)>, Vec<Violation>);
@@ -74,10 +86,10 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
         } else if !endpoint.schema.is_empty() {
             contract = Some(build.shared(&endpoint.schema, |bytes| Contract::open(bytes).map(Rc::new))?);
         }
-        let pattern = pattern(&endpoint.path);
         endpoints.push(Watched {
             limits: endpoint.limits.ok_or("an endpoint has no limits")?,
-            scope: Scope::new(&[pattern], &[])?,
+            scope: Scope::new(&[pattern(&endpoint.path, "/*$")], &[])?,
+            wide: Scope::new(&[pattern(&endpoint.path, wide_end(&endpoint.path))], &[])?,
             schema,
             contract,
             endpoint: endpoint.clone(),
@@ -86,51 +98,67 @@ fn build(config: &[u8], build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String
     Ok(Box::new(QueryGuard { step, endpoints, inventory: Inventory::default() }))
 }
 
-/// The pattern of a path: itself, with or without a slash at its end.
-fn pattern(path: &str) -> String {
+/// The pattern of a path, without slashes at its end, and of what follows it.
+fn pattern(path: &str, end: &str) -> String {
     let plain = path.trim_end_matches('/');
     let escaped = plain.chars().flat_map(|character| {
         let special = "\\.+*?()|[]{}^$#&-~".contains(character);
         special.then_some('\\').into_iter().chain(std::iter::once(character))
     });
-    format!("^{}/*$", escaped.collect::<String>())
+    format!("^{}{end}", escaped.collect::<String>())
+}
+
+/// What follows a path where a server may answer in the same way: it is mounted on all paths below (Express), takes a format at the end
+/// (`.json` in Rails), or is a script with a path behind it (PHP). Below `/` is everything else.
+fn wide_end(path: &str) -> &'static str {
+    if path.trim_end_matches('/').is_empty() { "/*$" } else { "(?:[/.]|$)" }
 }
 
 impl Plugin for QueryGuard {
     fn request(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let path = PathReadings::of(exchange.request.path_only());
-        let Some(place) = self.endpoints.iter().position(|watched| watched.scope.covers(&path)) else {
-            return Verdict::Pass;
-        };
-        let Some(watched) = self.endpoints.get(place) else { return Verdict::Pass };
+        let Some(place) = self.place(&path) else { return Verdict::Pass };
+        let Some(watched) = self.endpoints.get(place.endpoint) else { return Verdict::Pass };
         let request = &exchange.request;
-        if request.method == b"OPTIONS" || is_handshake(request) {
+        // What follows a handshake is no body, unless one is announced.
+        let has_body = if opens_websocket(request) { request.upgrades_with_body() } else { has_body };
+        if request.method == b"OPTIONS" || (is_handshake(request) && !has_body) {
             return Verdict::Pass;
         }
-        let judged = match (watched.endpoint.kind(), request.method.as_slice()) {
-            (EndpointKind::Graphql, b"GET" | b"HEAD") => watched.over_get(request.query()),
-            // The stream of an MCP server, and the end of a session.
-            (EndpointKind::Mcp, b"GET" | b"DELETE") => return Verdict::Pass,
-            (_, b"POST") if has_body && !request.streaming => {
-                let limit = watched.limit();
-                if announces_more(&request.headers, limit) {
-                    (vec![], vec![too_large(limit)])
-                } else {
-                    slot.put(Due(place));
-                    return Verdict::NeedBody(BodyNeed { limit });
-                }
-            }
-            (_, b"POST") => (vec![], vec![Violation::new(Mismatch::InvalidRequest, "the request has no body to read")]),
-            _ => (vec![], vec![Violation::new(Mismatch::HttpMethod, "expected POST")]),
+        if !has_body {
+            let Some(judged) = watched.without_body(request, place.exact) else { return Verdict::Pass };
+            return self.settle(watched, judged, exchange, host);
+        }
+        let limit = watched.limit();
+        let post = request.method == b"POST";
+        // A body of another method is awaited as well: HTTP/2 and chunked bodies tell only at their end that they are empty.
+        // Of what is below an endpoint, such as an upload, the beginning tells whether it is for the endpoint.
+        let announced = place.exact && announces_more(&request.headers, if post { limit } else { 0 });
+        if !request.streaming && !announced {
+            slot.put(place);
+            return Verdict::NeedBody(BodyNeed { limit });
+        }
+        let judged = match request.method.as_slice() {
+            b"POST" if request.streaming => invalid("the request has no body to read"),
+            b"POST" => (vec![], vec![too_large(limit)]),
+            method => watched.unexpected_body(method),
         };
         self.settle(watched, judged, exchange, host)
     }
 
     fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
-        let Some(watched) = slot.take::<Due>().and_then(|Due(place)| self.endpoints.get(place)) else {
-            return Verdict::Pass;
+        let Some(place) = slot.take::<Place>() else { return Verdict::Pass };
+        let Some(watched) = self.endpoints.get(place.endpoint) else { return Verdict::Pass };
+        let request = &exchange.request;
+        let judged = match request.method.as_slice() {
+            _ if body.complete && body.bytes.is_empty() => match watched.without_body(request, place.exact) {
+                Some(judged) => judged,
+                None => return Verdict::Pass,
+            },
+            _ if !place.exact && !watched.concerns(body.bytes, request.query()) => return Verdict::Pass,
+            b"POST" => watched.body(body, &request.headers, request.query()),
+            method => watched.unexpected_body(method),
         };
-        let judged = watched.body(body, &exchange.request.headers, exchange.request.query());
         self.settle(watched, judged, exchange, host)
     }
 
@@ -144,6 +172,21 @@ impl Plugin for QueryGuard {
 }
 
 impl QueryGuard {
+    /// The first endpoint of that path; otherwise the one with the longest path that it is below or beside.
+    fn place(&self, path: &PathReadings<'_>) -> Option<Place> {
+        let mut longest: Option<(usize, usize)> = None;
+        for (endpoint, watched) in self.endpoints.iter().enumerate().filter(|(_, watched)| watched.wide.covers(path)) {
+            if watched.scope.covers(path) {
+                return Some(Place { endpoint, exact: true });
+            }
+            let length = watched.endpoint.path.trim_end_matches('/').len();
+            if longest.is_none_or(|(_, most)| length > most) {
+                longest = Some((endpoint, length));
+            }
+        }
+        longest.map(|(endpoint, _)| Place { endpoint, exact: false })
+    }
+
     fn settle(&self, watched: &Watched, (seen, found): Judged, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         let path = watched.endpoint.path.as_str();
         if self.step.inventory {
@@ -169,9 +212,51 @@ impl Watched {
         }
     }
 
-    fn over_get(&self, query: &[u8]) -> Judged {
-        match GraphqlRequest::of_pairs(&pairs(query)) {
-            Ok(request) => self.graphql(&[request], true),
+    /// Judges a request without a body; `None` where it passes.
+    fn without_body(&self, request: &Request, exact: bool) -> Option<Judged> {
+        let kind = self.endpoint.kind();
+        // Pages and documents below an endpoint are loaded.
+        if !(exact || kind == EndpointKind::Graphql && Parts::of(request.query()).any) {
+            return None;
+        }
+        match (kind, request.method.as_slice()) {
+            (EndpointKind::Graphql, b"GET" | b"HEAD") => Some(self.pairs(request.query(), true)),
+            // The stream of an MCP server, and the end of a session.
+            (EndpointKind::Mcp, b"GET" | b"DELETE") => None,
+            (_, b"POST") => Some(invalid("the request has no body to read")),
+            _ => Some(http_method()),
+        }
+    }
+
+    /// Whether a body below or beside the endpoint may be for it: it has a name of its requests, or escapes or bytes that may hide one.
+    fn concerns(&self, body: &[u8], query: &[u8]) -> bool {
+        let names: &[&[u8]] = match self.endpoint.kind() {
+            EndpointKind::Graphql => &[b"query", b"mutation", b"persisted"],
+            _ => &[b"method"],
+        };
+        let has = |name: &[u8]| body.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name));
+        let in_pairs =
+            || self.endpoint.kind() == EndpointKind::Graphql && (Parts::of(query).any || Parts::of(body).any);
+        has(b"\\u") || body.contains(&0) || names.iter().any(|name| has(name)) || in_pairs()
+    }
+
+    /// A body where the protocol has none. Some servers read it all the same.
+    fn unexpected_body(&self, method: &[u8]) -> Judged {
+        match (self.endpoint.kind(), method) {
+            (_, b"GET" | b"HEAD") | (EndpointKind::Mcp, b"DELETE") => invalid("expected no body with this HTTP method"),
+            _ => http_method(),
+        }
+    }
+
+    /// Judges the GraphQL request of a query or a form.
+    fn pairs(&self, text: &[u8], over_get: bool) -> Judged {
+        if Parts::of(text).odd {
+            return invalid(
+                "expected `query`, `operationName`, `variables` and `extensions` in this spelling, separated by `&`",
+            );
+        }
+        match GraphqlRequest::of_pairs(&pairs(text)) {
+            Ok(request) => self.graphql(&[request], over_get),
             Err(violation) => (vec![], vec![violation]),
         }
     }
@@ -188,7 +273,6 @@ impl Watched {
     }
 
     fn body(&self, body: Body<'_>, headers: &Headers, query: &[u8]) -> Judged {
-        let wrong = |kind: Mismatch, detail: &str| (vec![], vec![Violation::new(kind, detail)]);
         if !body.complete {
             return (vec![], vec![too_large(self.limit())]);
         }
@@ -198,17 +282,22 @@ impl Watched {
         } else {
             match decode(&coding, body.bytes, self.limit(), MAX_RATIO) {
                 Ok(bytes) => Cow::Owned(bytes),
-                Err(error) => return wrong(Mismatch::BodyTooLarge, &format!("the body cannot be read: {error}")),
+                Err(error) => {
+                    let detail = format!("the body cannot be read: {error}");
+                    return (vec![], vec![Violation::new(Mismatch::BodyTooLarge, detail)]);
+                }
             }
         };
-        let kind = headers.get("content-type").unwrap_or_default();
-        let media = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
+        let media = match media::of(headers) {
+            Ok(media) => media,
+            Err(detail) => return invalid(detail),
+        };
         if self.endpoint.kind() == EndpointKind::Graphql {
             return self.graphql_body(&media, &bytes, query);
         }
         let message = match json::read(&bytes) {
             Ok(message) => message,
-            Err(error) => return wrong(Mismatch::InvalidRequest, &error),
+            Err(error) => return invalid(error),
         };
         let rules = RpcRules {
             mcp: self.endpoint.kind() == EndpointKind::Mcp,
@@ -230,26 +319,21 @@ impl Watched {
     fn graphql_body(&self, media: &[u8], bytes: &[u8], query: &[u8]) -> Judged {
         let wrong = |violation: Violation| (vec![], vec![violation]);
         // Some servers take parts of a request from the query as well.
-        if pairs(query).iter().any(|(name, _)| is_part(name)) {
-            let detail = "a request in a body has no parts in its query";
-            return wrong(Violation::new(Mismatch::InvalidRequest, detail));
+        if Parts::of(query).any {
+            return invalid("a request in a body has no parts in its query");
         }
         match media {
-            b"application/graphql" => match std::str::from_utf8(bytes) {
+            media::GRAPHQL => match std::str::from_utf8(bytes) {
                 Ok(text) => {
                     let request = GraphqlRequest { query: Some(text.to_owned()), ..GraphqlRequest::default() };
                     self.graphql(&[request], false)
                 }
                 Err(_) => wrong(Violation::new(Mismatch::Syntax, "the document is not UTF-8")),
             },
-            b"application/x-www-form-urlencoded" => match GraphqlRequest::of_pairs(&pairs(bytes)) {
-                Ok(request) => self.graphql(&[request], false),
-                Err(violation) => wrong(violation),
-            },
-            b"multipart/form-data" => {
-                let detail = "multipart requests are not read; send uploads to an endpoint of their own";
-                wrong(Violation::new(Mismatch::InvalidRequest, detail))
-            }
+            // Some servers look at the body, and not at its type.
+            media::FORM if media::begins_as_json(bytes) => invalid("the form begins as JSON does"),
+            media::FORM => self.pairs(bytes, false),
+            media::MULTIPART => invalid("multipart requests are not read; send uploads to an endpoint of their own"),
             // What calls itself otherwise is read as JSON, as many servers do.
             _ => match json::read(bytes) {
                 Ok(Json::Array(requests)) => self.batch(&requests),
@@ -257,7 +341,7 @@ impl Watched {
                     Ok(request) => self.graphql(&[request], false),
                     Err(violation) => wrong(violation),
                 },
-                Err(error) => wrong(Violation::new(Mismatch::InvalidRequest, error)),
+                Err(error) => invalid(error),
             },
         }
     }
@@ -279,12 +363,25 @@ impl Watched {
 /// what stands in the query, which is looked at for that reason.
 fn is_handshake(request: &Request) -> bool {
     let asks = matches!(request.method.as_slice(), b"GET" | b"CONNECT") && request.streaming;
-    asks && !pairs(request.query()).iter().any(|(name, _)| is_part(name))
+    asks && !Parts::of(request.query()).any
 }
 
-/// Whether a parameter is a part of a GraphQL request.
-fn is_part(name: &[u8]) -> bool {
-    matches!(name, b"query" | b"operationName" | b"variables" | b"extensions")
+/// Whether a request asks for WebSockets, and has no end for that reason.
+fn opens_websocket(request: &Request) -> bool {
+    let mut asked = request.headers.all("upgrade").flat_map(|upgrade| upgrade.split(|byte| *byte == b','));
+    match request.method.as_slice() {
+        b"CONNECT" => request.streaming,
+        b"GET" => request.streaming && asked.any(|one| one.trim_ascii().eq_ignore_ascii_case(b"websocket")),
+        _ => false,
+    }
+}
+
+fn invalid(detail: impl Into<String>) -> Judged {
+    (vec![], vec![Violation::new(Mismatch::InvalidRequest, detail)])
+}
+
+fn http_method() -> Judged {
+    (vec![], vec![Violation::new(Mismatch::HttpMethod, "expected POST")])
 }
 
 fn too_large(limit: usize) -> Violation {
@@ -299,39 +396,6 @@ fn announces_more(headers: &Headers, limit: usize) -> bool {
     let length =
         headers.get("content-length").and_then(|length| std::str::from_utf8(length).ok()?.parse::<usize>().ok());
     length.is_some_and(|length| length > limit)
-}
-
-/// The pairs of a query or a form, decoded.
-fn pairs(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let parts = text.split(|byte| *byte == b'&').filter(|part| !part.is_empty());
-    let pairs = parts.map(|part| {
-        let at = part.iter().position(|byte| *byte == b'=').unwrap_or(part.len());
-        (decoded(part.get(..at).unwrap_or_default()), decoded(part.get(at + 1..).unwrap_or_default()))
-    });
-    pairs.collect()
-}
-
-fn decoded(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        let digit = |place: usize| text.get(place).and_then(|digit| char::from(*digit).to_digit(16));
-        match (byte, digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                out.push(u8::try_from(high * 16 + low).unwrap_or_default());
-                at += 3;
-            }
-            (b'+', ..) => {
-                out.push(b' ');
-                at += 1;
-            }
-            _ => {
-                out.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    out
 }
 
 #[cfg(test)]

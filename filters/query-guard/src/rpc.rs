@@ -7,6 +7,10 @@ use crate::violation::{Mismatch, Violation};
 
 /// The longest name of a method or a tool that is shown, in bytes.
 const MAX_NAME: usize = 64;
+/// The names of a message.
+const ENVELOPE: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
+/// The names of the parameters of a call of a tool.
+const CALL: &[&str] = &["name", "arguments"];
 
 /// What an endpoint takes.
 pub(crate) struct RpcRules<'r> {
@@ -58,6 +62,9 @@ fn one(message: &Json, rules: &RpcRules<'_>) -> Option<(Message, Vec<Violation>)
     if !matches!(message, Json::Object(_)) {
         return invalid("expected a message as an object");
     }
+    if let Some(name) = message.lookalike(ENVELOPE) {
+        return invalid(&format!("expected `{name}` in this spelling"));
+    }
     if message.get("jsonrpc").and_then(Json::text) != Some("2.0") {
         return invalid("expected `jsonrpc` to be \"2.0\"");
     }
@@ -107,6 +114,11 @@ fn mcp(method: &str, params: Option<&Json>, rules: &RpcRules<'_>) -> (Message, V
             expect(Mismatch::Parameters, fits, "`initialize` needs `protocolVersion` and `capabilities`");
         }
         "tools/call" => {
+            if let Some(name) = params.and_then(|params| params.lookalike(CALL)) {
+                let detail = format!("expected `{name}` of `tools/call` in this spelling");
+                expect(Mismatch::InvalidRequest, false, &detail);
+                return (named, found);
+            }
             let Some(tool) = of("name").and_then(Json::text) else {
                 expect(Mismatch::Parameters, false, "`tools/call` needs the `name` of a tool");
                 return (named, found);

@@ -6,6 +6,8 @@ use snapshot::content_hash;
 
 use super::*;
 
+mod evasions;
+
 fn limits() -> Limits {
     Limits { body_bytes: 4096, batch: 2, document_bytes: 1024, depth: 4, fields: 50, aliases: 3, directives: 5 }
 }
@@ -147,6 +149,7 @@ fn bodies_that_cannot_be_checked_are_refused() {
     assert!(refusal(send(&*plugin, &mut exchange("POST", "/mcp", &[]), None, &host)).is_some());
 }
 
+#[cfg(feature = "control")]
 #[test]
 fn json_rpc_is_checked_by_method() {
     let methods =
@@ -182,10 +185,12 @@ fn json_rpc_is_checked_by_method() {
     assert_eq!(get(&*plugin, "/rpc"), 405);
 }
 
+#[cfg(feature = "control")]
 fn contract_options() -> contract::compile::Options {
     contract::compile::Options::default()
 }
 
+#[cfg(feature = "control")]
 #[test]
 fn mcp_is_checked_by_tool() {
     let document = json!({ "openapi": "3.1.0", "info": { "title": "", "version": "" }, "paths": { "/0": { "post": {

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use crate::compiled::Contract;
 use crate::json::Document;
 use crate::media;
-use crate::param::{Place, Style, Written, check_written};
-use crate::percent::decode;
+use crate::param::{Place, Style, TWICE, Written, check_written};
+use crate::query::{self, Pair};
 use crate::record::{MediaRecord, OperationRecord, ParameterRecord};
 use crate::route::Matched;
-use crate::schema::{Checked, Side, check};
+use crate::schema::{Checked, Side, check, check_request};
 
 /// The most mismatches of one message that are listed.
-const MAX_MISMATCHES: usize = 16;
+pub(crate) const MAX_MISMATCHES: usize = 16;
 
 /// How a message differs from the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -132,7 +132,8 @@ impl Contract {
     #[must_use]
     pub fn check_parameters(&self, matched: &Matched<'_>, head: &Head<'_>) -> Vec<Violation> {
         let Some(operation) = self.operation(matched.operation) else { return Vec::new() };
-        let pairs: Vec<(Cow<'_, [u8]>, &[u8])> = query_pairs(head.query);
+        let pairs = query::pairs(head.query);
+        let parted = query::parted(head.query);
         let mut found = Vec::new();
         for record in &operation.parameters {
             if found.len() >= MAX_MISMATCHES {
@@ -148,7 +149,7 @@ impl Contract {
                     let Some(value) = path_value(operation, record, matched) else { continue };
                     Written::of_text(record, style, name, value)
                 }
-                Place::Query => Written::of_query(self, record, style, name, &pairs),
+                Place::Query => self.of_query(operation, record, style, &pairs),
                 Place::Header => {
                     header = std::str::from_utf8(name).ok().and_then(|name| (head.header)(name));
                     match &header {
@@ -159,6 +160,12 @@ impl Contract {
                 Place::Cookie => continue,
             };
             let at = || format!("{}:{}", place.name(), String::from_utf8_lossy(name));
+            if place == Place::Query
+                && let Some(wrong) = self.of_parted(operation, record, style, &parted)
+            {
+                found.push(Violation::new(Mismatch::InvalidParameter, at(), wrong));
+                continue;
+            }
             if written.is_absent() {
                 if record.required {
                     found.push(Violation::new(Mismatch::MissingParameter, at(), "a required parameter is absent"));
@@ -169,38 +176,44 @@ impl Contract {
                 found.push(Violation::new(Mismatch::InvalidParameter, at(), detail));
             }
         }
-        if head.reject_unknown && !operation.open_query {
-            self.unknown(operation, &pairs, &mut found);
-        }
+        self.other_names(operation, (&pairs, &parted.behind), head.reject_unknown, &mut found);
         found
     }
 
-    fn unknown(&self, operation: &OperationRecord, pairs: &[(Cow<'_, [u8]>, &[u8])], found: &mut Vec<Violation>) {
-        let declared = |name: &[u8]| {
-            operation.parameters.iter().filter(|record| record.place == Place::Query as u32).any(|record| {
-                let own = self.text(record.name);
-                let deep = record.style == Style::DeepObject as u32
-                    && name.strip_prefix(own).is_some_and(|rest| rest.starts_with(b"["));
-                let field = record.style == Style::Form as u32
-                    && record.explode
-                    && record.fields.iter().any(|field| self.text(field.name) == name);
-                own == name || deep || field
-            })
-        };
-        for (name, _) in pairs {
-            if found.len() >= MAX_MISMATCHES {
-                return;
-            }
-            if !declared(name) {
-                let shown: String =
-                    String::from_utf8_lossy(name).chars().filter(|shown| !shown.is_control()).take(64).collect();
-                found.push(Violation::new(
-                    Mismatch::UnknownParameter,
-                    format!("query:{shown}"),
-                    "the parameter is not declared",
-                ));
-            }
+    /// What is written of a query parameter.
+    fn of_query<'p>(
+        &self,
+        operation: &OperationRecord,
+        record: &ParameterRecord,
+        style: Style,
+        pairs: &'p [Pair<'p>],
+    ) -> Written<'p> {
+        let mut written = Written::of_query(self, record, style, self.text(record.name), pairs);
+        let before = written.items.len();
+        written.items.extend(self.indexed(operation, record, style, pairs));
+        written.indexed = written.items.len() > before;
+        written
+    }
+
+    /// What is wrong with a query parameter that is behind a `;`, for backends that part a query there.
+    fn of_parted(
+        &self,
+        operation: &OperationRecord,
+        record: &ParameterRecord,
+        style: Style,
+        parted: &query::Parted<'_>,
+    ) -> Option<String> {
+        if parted.behind.is_empty() || self.of_query(operation, record, style, &parted.behind).is_absent() {
+            return None;
         }
+        check_written(self, record, style, &self.of_query(operation, record, style, &parted.all)).err()
+    }
+
+    /// Whether an operation has to have a body.
+    #[must_use]
+    pub fn requires_body(&self, operation: u32) -> bool {
+        let body = self.operation(operation).and_then(|operation| operation.body.as_ref());
+        body.is_some_and(|body| body.required)
     }
 
     /// What the body of a request needs. `content_type` is its header.
@@ -216,6 +229,10 @@ impl Contract {
             return if body.required { BodyCheck::Required(None) } else { BodyCheck::None };
         }
         match self.media(content_type, &body.media) {
+            Some(Some(_)) if !media::is_readable(content_type.unwrap_or_default()) => {
+                let detail = "the charset is none that JSON is read in, so that the body cannot be checked";
+                BodyCheck::Wrong(Violation::new(Mismatch::UnsupportedMediaType, "header:content-type", detail))
+            }
             Some(schema) if body.required => BodyCheck::Required(schema),
             Some(Some(schema)) => BodyCheck::Json(schema),
             Some(None) => BodyCheck::None,
@@ -245,9 +262,19 @@ impl Contract {
             Ok(document) => document,
             Err(wrong) => return one(format!("the body is no JSON: byte {}: {}", wrong.at, wrong.what)),
         };
+        // Which of the two a backend reads is not known, and `not`, `if` and a discriminator look at one of them.
+        if let Some(twice) = document.twice().filter(|_| !response) {
+            let place = format!("body:{}", document.pointer(twice));
+            self.keep_items(document.into_items());
+            return BodyResult::Invalid(vec![Violation::new(kind, place, TWICE)]);
+        }
         let length = u64::try_from(body.len()).unwrap_or(u64::MAX);
         // Enough for a dozen schemas at every value of the body.
-        let checked = check(self, schema, &document, side, length.saturating_mul(4).saturating_add(200_000));
+        let budget = length.saturating_mul(4).saturating_add(200_000);
+        let checked = match side {
+            Side::Request => check_request(self, schema, &document, budget),
+            Side::Response => check(self, schema, &document, side, budget),
+        };
         self.keep_items(document.into_items());
         match checked {
             Checked::Valid => BodyResult::Valid,
@@ -314,20 +341,4 @@ fn path_value<'m>(operation: &OperationRecord, record: &ParameterRecord, matched
     let from_end = operation.names.len() - operation.names.iter().position(|name| *name == record.name)?;
     let place = matched.values.len().checked_sub(from_end)?;
     matched.values.get(place).map(AsRef::as_ref)
-}
-
-fn query_pairs(query: &[u8]) -> Vec<(Cow<'_, [u8]>, &[u8])> {
-    let parts = query.split(|byte| *byte == b'&').filter(|part| !part.is_empty());
-    let pairs = parts.map(|part| {
-        let at = part.iter().position(|byte| *byte == b'=').unwrap_or(part.len());
-        let name = part.get(..at).unwrap_or_default();
-        let name = if name.contains(&b'+') {
-            let spaced: Vec<u8> = name.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
-            Cow::Owned(decode(&spaced).into_owned())
-        } else {
-            decode(name)
-        };
-        (name, part.get(at + 1..).unwrap_or_default())
-    });
-    pairs.collect()
 }

@@ -1,5 +1,5 @@
 //! JSON (RFC 8259) as a flat list of items over its text: one pass, nothing copied, a bounded depth. Names that come twice in an object
-//! are both kept, so both are checked, whichever of them the backend reads.
+//! are both kept and both checked. A request that has such names is refused: backends differ in which of the two they read.
 
 mod scan;
 
@@ -123,6 +123,13 @@ impl<'a> Document<'a> {
         Value { items: &self.items, text: &self.text, at: 0 }
     }
 
+    /// The item of a name that comes twice in its object.
+    pub(crate) fn twice(&self) -> Option<usize> {
+        let mut names = Vec::new();
+        let objects = self.items.iter().enumerate().filter(|(_, item)| item.kind() == Kind::Object && item.count() > 1);
+        objects.map(|(at, _)| self.root().at(at)).find_map(|object| object.twice(&mut names))
+    }
+
     /// Where an item is, as a JSON pointer (RFC 6901) of at most 128 bytes.
     pub(crate) fn pointer(&self, item: usize) -> String {
         let mut pointer = String::new();
@@ -232,6 +239,20 @@ impl<'a> Value<'a> {
             let value = self.at(at + 1);
             at = value.next();
             (name, value)
+        })
+    }
+
+    /// The item of a name that another member has as well. `names` is memory for it: lengths, names and items.
+    fn twice(self, names: &mut Vec<(usize, Cow<'a, [u8]>, usize)>) -> Option<usize> {
+        names.clear();
+        names.extend(self.members().map(|(name, _)| {
+            let text = name.string();
+            (text.len(), text, name.at)
+        }));
+        names.sort_unstable();
+        names.windows(2).find_map(|pair| match pair {
+            [(_, one, _), (_, two, at)] if one == two => Some(*at),
+            _ => None,
         })
     }
 

@@ -13,6 +13,34 @@ pub(crate) fn is_json(essence: &[u8]) -> bool {
     essence == b"application/json" || essence == b"text/json" || essence.ends_with(b"+json")
 }
 
+/// The character sets of JSON that are read here: what is ASCII in one of them is so in all. Others are read by some backends.
+const CHARSETS: [&[u8]; 6] = [b"utf-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1", b"latin1"];
+
+/// Whether a media type names no other character set than those that are read. As parsers differ in what is a parameter, each
+/// `charset` counts that a `=` or a `*` (RFC 2231) follows.
+pub(crate) fn is_readable(text: &[u8]) -> bool {
+    const NAME: &[u8] = b"charset";
+    let lower = text.to_ascii_lowercase();
+    memchr::memmem::find_iter(&lower, NAME).all(|at| {
+        let mark = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
+        let behind = lower.get(at + NAME.len()..).unwrap_or_default();
+        let blank = behind.iter().take_while(|byte| mark(byte)).count();
+        match behind.get(blank..).and_then(<[u8]>::split_first) {
+            Some((b'=', value)) => {
+                let end = value.iter().position(|byte| matches!(byte, b';' | b',')).unwrap_or(value.len());
+                let value = value.get(..end).unwrap_or_default().trim_ascii();
+                let value = match value {
+                    [b'"', inside @ .., b'"'] | [b'\'', inside @ .., b'\''] => inside.trim_ascii(),
+                    other => other,
+                };
+                value.is_empty() || CHARSETS.contains(&value)
+            }
+            Some((b'*', _)) => false,
+            _ => true,
+        }
+    })
+}
+
 /// The entry that takes a media type: the most exact one. `ranges` are the texts of the entries.
 pub(crate) fn find<'r>(essence: &[u8], media: &'r [MediaRecord], ranges: &[&[u8]]) -> Option<&'r MediaRecord> {
     let fit = |range: &[u8]| match range {

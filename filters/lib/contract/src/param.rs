@@ -6,10 +6,13 @@ use crate::compiled::Contract;
 use crate::json::{Document, number_length, quote};
 use crate::percent::decode;
 use crate::record::{ParameterRecord, types};
-use crate::schema::{Checked, Side, check};
+use crate::schema::{Checked, check_request};
 
 /// The work that the check of one value may take.
 const BUDGET: u64 = 100_000;
+
+/// What is wrong with JSON of requests in which parsers read different members.
+pub(crate) const TWICE: &str = "a name comes twice in an object";
 
 /// What the value of a parameter may be.
 pub(crate) mod kind {
@@ -101,6 +104,10 @@ pub(crate) struct Written<'a> {
     pub(crate) fields: Vec<(Cow<'a, [u8]>, &'a [u8])>,
     /// In a query `+` is a space.
     pub(crate) query: bool,
+    /// Some items are written as `name[]=item` or `name[0]=item`: it is a list, and nothing else.
+    pub(crate) indexed: bool,
+    /// A field has fields of its own, and is no object.
+    pub(crate) deeper: bool,
 }
 
 impl<'a> Written<'a> {
@@ -173,8 +180,11 @@ impl<'a> Written<'a> {
                 Style::DeepObject => {
                     for (own, value) in pairs {
                         let inner = own.strip_prefix(name).and_then(|rest| rest.strip_prefix(b"[")?.strip_suffix(b"]"));
-                        if let Some(inner) = inner {
-                            written.fields.push((Cow::Borrowed(inner), value));
+                        match inner.map(|inner| (inner, deeper(contract, record, inner))) {
+                            Some((inner, Deeper::Field)) => written.fields.push((Cow::Borrowed(inner), value)),
+                            Some((_, Deeper::Item(field))) => written.fields.push((Cow::Borrowed(field), value)),
+                            Some((_, Deeper::Wrong)) => written.deeper = true,
+                            None => {}
                         }
                     }
                 }
@@ -202,7 +212,36 @@ impl<'a> Written<'a> {
 
     /// Whether nothing is there.
     pub(crate) fn is_absent(&self) -> bool {
-        self.singles.is_empty() && self.items.is_empty() && self.fields.is_empty()
+        self.singles.is_empty() && self.items.is_empty() && self.fields.is_empty() && !self.deeper
+    }
+}
+
+/// What the brackets of a field lead to.
+enum Deeper<'a> {
+    /// A field.
+    Field,
+    /// An item of a field.
+    Item(&'a [u8]),
+    /// Something below a field that has nothing below it.
+    Wrong,
+}
+
+/// Looks at a field, which is in brackets, for brackets behind it: `price][$gt`. What is below an object is not looked at.
+fn deeper<'a>(contract: &Contract, record: &ParameterRecord, inner: &'a [u8]) -> Deeper<'a> {
+    let Some(at) = inner.iter().position(|byte| *byte == b']') else { return Deeper::Field };
+    let (name, rest) = (inner.get(..at).unwrap_or_default(), inner.get(at + 1..).unwrap_or_default());
+    let Some(field) = record.fields.iter().find(|field| contract.text(field.name).eq_ignore_ascii_case(name)) else {
+        // Another one may be anything, unless its type is told.
+        let schema = record.schema.and_then(|schema| contract.schema(schema));
+        let others = schema.and_then(|schema| contract.schema(schema.record.additional_properties?));
+        let types = others.map_or(0, |others| others.record.types);
+        return if types == 0 || types & (types::OBJECT | types::ARRAY) != 0 { Deeper::Field } else { Deeper::Wrong };
+    };
+    let index = rest.strip_prefix(b"[").is_some_and(|index| index.iter().all(u8::is_ascii_digit));
+    match field.types & types::OBJECT != 0 {
+        true => Deeper::Field,
+        false if field.list && index => Deeper::Item(name),
+        false => Deeper::Wrong,
     }
 }
 
@@ -240,13 +279,17 @@ pub(crate) fn check_written(
     written: &Written<'_>,
 ) -> Result<(), String> {
     let Some(schema) = record.schema else { return Ok(()) };
+    if written.deeper {
+        return Err("expected nothing below a field that is no object".to_owned());
+    }
     let empty =
         written.singles.iter().all(|single| single.is_empty()) && written.items.iter().all(|item| item.is_empty());
     if record.allow_empty && empty && written.fields.is_empty() {
         return Ok(());
     }
     let judge = |text: Vec<u8>| match Document::read(text) {
-        Ok(document) => match check(contract, schema, &document, Side::Request, BUDGET) {
+        Ok(document) if style == Style::Content && document.twice().is_some() => Err(TWICE.to_owned()),
+        Ok(document) => match check_request(contract, schema, &document, BUDGET) {
             Checked::Valid | Checked::Unjudged => Ok(()),
             Checked::TooCostly => Err("checking it takes too much work".to_owned()),
             // Of a parameter the first thing is told: the next one is often told in other words.
@@ -290,7 +333,7 @@ pub(crate) fn check_written(
                 return Ok(());
             }
         }
-        if record.kind & kind::SINGLE != 0 && !written.singles.is_empty() {
+        if record.kind & kind::SINGLE != 0 && !written.singles.is_empty() && !written.indexed {
             let single = |raw: &&[u8]| {
                 let mut out = Vec::with_capacity(raw.len() + 2);
                 text(raw, record.types, &mut out);
@@ -368,7 +411,7 @@ fn value(text: &[u8], allowed: u32, typed: bool, out: &mut Vec<u8>) {
     }
 }
 
-fn unescape(text: &[u8], query: bool) -> Cow<'_, [u8]> {
+pub(crate) fn unescape(text: &[u8], query: bool) -> Cow<'_, [u8]> {
     if query && text.contains(&b'+') {
         let spaced: Vec<u8> = text.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
         return Cow::Owned(decode(&spaced).into_owned());

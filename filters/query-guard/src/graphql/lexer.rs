@@ -44,7 +44,7 @@ impl<'a> Lexer<'a> {
 
     /// The next token, and where it begins.
     pub(crate) fn next(&mut self) -> Result<(Token<'a>, usize), SyntaxError> {
-        self.skip();
+        self.skip()?;
         let start = self.at;
         let Some(first) = self.byte(0) else { return Ok((Token::End, start)) };
         let token = match first {
@@ -68,15 +68,26 @@ impl<'a> Lexer<'a> {
     }
 
     /// White space, commas, comments, and a byte order mark.
-    fn skip(&mut self) {
+    fn skip(&mut self) -> Result<(), SyntaxError> {
         while let Some(byte) = self.byte(0) {
             match byte {
                 b' ' | b'\t' | b'\n' | b'\r' | b',' => self.at += 1,
-                b'#' => self.run(|byte| byte != b'\n' && byte != b'\r'),
+                b'#' => self.comment()?,
                 0xef if self.byte(1) == Some(0xbb) && self.byte(2) == Some(0xbf) => self.at += 3,
-                _ => return,
+                _ => return Ok(()),
             }
         }
+        Ok(())
+    }
+
+    /// A comment. graphql-java ends it at U+2028 and U+2029, other servers do not.
+    fn comment(&mut self) -> Result<(), SyntaxError> {
+        let start = self.at;
+        self.run(|byte| byte != b'\n' && byte != b'\r');
+        if self.since(start).contains(['\u{2028}', '\u{2029}']) {
+            return self.wrong("a separator of lines or paragraphs in a comment");
+        }
+        Ok(())
     }
 
     fn run(&mut self, fits: impl Fn(u8) -> bool) {

@@ -14,6 +14,7 @@ use snapshot::{content_hash, hex};
 
 use crate::json::Json;
 use crate::messages::{Limits, Persisted};
+use crate::pairs::PARTS;
 use crate::violation::{Mismatch, Violation};
 
 use document::{Document, MAX_NESTING, Operation, OperationKind, Selection};
@@ -55,6 +56,9 @@ impl GraphqlRequest {
         if !matches!(value, Json::Object(_)) {
             return wrong("expected an object with `query`");
         }
+        if let Some(name) = value.lookalike(PARTS) {
+            return wrong(&format!("expected `{name}` in this spelling"));
+        }
         let text = |name: &str| match value.get(name) {
             None | Some(Json::Null) => Ok(None),
             Some(Json::String(text)) => Ok(Some(text.clone())),
@@ -63,6 +67,7 @@ impl GraphqlRequest {
         let object = |name: &str| match value.get(name) {
             None | Some(Json::Null) => Ok(None),
             Some(object @ Json::Object(_)) => Ok(Some(object.clone())),
+            Some(array) if array.is_empty_array() => Ok(None),
             Some(_) => Err(Violation::new(Mismatch::InvalidRequest, format!("expected an object as `{name}`"))),
         };
         Ok(Self {
@@ -91,6 +96,7 @@ impl GraphqlRequest {
             match crate::json::read(text.as_bytes()) {
                 Ok(object @ Json::Object(_)) => Ok(Some(object)),
                 Ok(Json::Null) => Ok(None),
+                Ok(array) if array.is_empty_array() => Ok(None),
                 Ok(_) => Err(wrong(format!("expected an object as `{name}`"))),
                 Err(error) => Err(wrong(format!("`{name}`: {error}"))),
             }

@@ -25,8 +25,11 @@ pub(crate) fn judge(contract: &Contract, line: &Value) -> Vec<Violation> {
         }
     };
     let header = |name: &str| headers[name].as_str().map(|value| Cow::Owned(value.as_bytes().to_vec()));
-    let mut found =
-        contract.check_parameters(&matched, &Head { query: query.as_bytes(), header: &header, reject_unknown: true });
+    let head = Head { query: query.as_bytes(), header: &header, reject_unknown: true };
+    let mut found = contract.check_parameters(&matched, &head);
+    if contract.overridden(&matched, method.as_bytes(), path.as_bytes(), &head).is_some() {
+        found.push(Violation::new(contract::Mismatch::MethodNotAllowed, "method", ""));
+    }
     let kind = headers["content-type"].as_str().map(str::as_bytes);
     match contract.request_body(matched.operation, kind, !body.is_empty()) {
         BodyCheck::Wrong(violation) => found.push(violation),

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod evaluated;
+mod folded;
 mod objects;
 
 use std::cmp::Ordering;
@@ -11,6 +12,7 @@ use crate::json::{Document, Kind, Value};
 use crate::opened::{Schema, has};
 use crate::record::types;
 use evaluated::Evaluated;
+use folded::Folds;
 
 /// The deepest nesting of schemas within one check.
 const MAX_NESTING: u32 = 250;
@@ -66,10 +68,35 @@ pub(crate) struct Validator<'a> {
     /// The resources that the check has come through, where dynamic references look for their anchors.
     scope: Vec<u32>,
     dynamic: bool,
+    /// What is done with members whose names are declared in another case, and whether there are any.
+    folds: Folds,
+    folded: bool,
+    /// The outermost schema of the value that is looked at.
+    outermost: Option<&'a Schema>,
 }
 
 /// Checks a value. `budget` is the work that it may take: about one for each pair of a value and a schema.
 pub(crate) fn check(contract: &Contract, schema: u32, document: &Document<'_>, side: Side, budget: u64) -> Checked {
+    run(contract, schema, document, (side, Folds::Off), budget).0
+}
+
+/// Checks a value of a request: as [`check`], and members whose names are declared in another case against these properties, as
+/// backends bind them. It only takes away from what is valid, for which `budget` is given once more.
+pub(crate) fn check_request(contract: &Contract, schema: u32, document: &Document<'_>, budget: u64) -> Checked {
+    match run(contract, schema, document, (Side::Request, Folds::Notes), budget) {
+        (Checked::Valid, true) => run(contract, schema, document, (Side::Request, Folds::Checks), budget).0,
+        (checked, _) => checked,
+    }
+}
+
+/// What came of a check, and whether members were noted that are declared in another case.
+fn run(
+    contract: &Contract,
+    schema: u32,
+    document: &Document<'_>,
+    (side, folds): (Side, Folds),
+    budget: u64,
+) -> (Checked, bool) {
     let dynamic = contract.is_dynamic();
     let mut validator = Validator {
         contract,
@@ -84,19 +111,24 @@ pub(crate) fn check(contract: &Contract, schema: u32, document: &Document<'_>, s
         silent: 0,
         scope: Vec::new(),
         dynamic,
+        folds,
+        folded: false,
+        outermost: None,
     };
     let valid = validator.valid(schema, document.root(), None);
-    if validator.circle {
-        return Checked::Unjudged;
-    }
-    if validator.exhausted {
-        return Checked::TooCostly;
-    }
-    if valid {
-        return Checked::Valid;
-    }
+    let checked = match valid {
+        _ if validator.circle => Checked::Unjudged,
+        _ if validator.exhausted => Checked::TooCostly,
+        true => Checked::Valid,
+        false => Checked::Invalid(told(validator.failures, document)),
+    };
+    (checked, validator.folded)
+}
+
+/// Failures with their places: at least one.
+fn told(failures: Vec<Failure>, document: &Document<'_>) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
-    for failure in validator.failures {
+    for failure in failures {
         let one = (document.pointer(failure.at), failure.expected);
         if !found.contains(&one) {
             found.push(one);
@@ -105,7 +137,7 @@ pub(crate) fn check(contract: &Contract, schema: u32, document: &Document<'_>, s
     if found.is_empty() {
         found.push((String::new(), "a value that matches the schema".to_owned()));
     }
-    Checked::Invalid(found)
+    found
 }
 
 impl<'a> Validator<'a> {
@@ -151,8 +183,11 @@ impl<'a> Validator<'a> {
     }
 
     /// A schema that others are part of.
-    fn compound(&mut self, schema: &Schema, value: Value<'_>, evaluated: Option<&mut Evaluated>) -> bool {
-        let before = (self.place, self.turns);
+    fn compound(&mut self, schema: &'a Schema, value: Value<'_>, evaluated: Option<&mut Evaluated>) -> bool {
+        let before = (self.place, self.turns, self.outermost);
+        if value.at != self.place {
+            self.outermost = Some(schema);
+        }
         self.turns = if value.at == self.place { self.turns + 1 } else { 0 };
         self.place = value.at;
         self.circle |= self.turns >= MAX_TURNS;
@@ -170,7 +205,7 @@ impl<'a> Validator<'a> {
             self.nesting -= 1;
             valid
         };
-        (self.place, self.turns) = before;
+        (self.place, self.turns, self.outermost) = before;
         valid
     }
 
@@ -313,7 +348,7 @@ impl<'a> Validator<'a> {
             }
         }
         if let Some(not) = record.not
-            && self.probe(not, value, None)
+            && self.asks(not, value, None)
             && !self.exhausted
         {
             return self.wrong(value, || "a value that the schema does not exclude".to_owned());
@@ -381,7 +416,7 @@ impl<'a> Validator<'a> {
     fn condition(&mut self, schema: &Schema, value: Value<'_>, mut evaluated: Option<&mut Evaluated>) -> bool {
         let record = &schema.record;
         let Some(condition) = record.condition else { return true };
-        let holds = self.probe(condition, value, evaluated.as_deref_mut());
+        let holds = self.asks(condition, value, evaluated.as_deref_mut());
         let due = if holds { record.then } else { record.otherwise };
         due.is_none_or(|due| self.valid(due, value, evaluated))
     }

@@ -90,6 +90,8 @@ impl Validator<'_> {
                     known = true;
                     valid &= self.valid(property, member, None);
                 }
+            } else {
+                valid &= self.in_other_case(schema, &text, member);
             }
             valid &= self.other_keywords(schema, (name, member), &text, &mut known);
             if !valid && !self.goes_on() {

@@ -1,0 +1,241 @@
+//! Requests that a server may read in another way than the guard, and ordinary ones that look alike.
+
+use super::*;
+
+/// The status that a request is refused with; 0 where it passes.
+fn status(plugin: &dyn Plugin, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> u16 {
+    let body = body.map(|body| (body.as_bytes(), true));
+    let verdict = send(plugin, &mut exchange(method, path, headers), body, &FakeHost::at(1000));
+    refusal(verdict).map_or(0, |refusal| refusal.status)
+}
+
+fn typed(plugin: &dyn Plugin, path: &str, kind: &str, body: &str) -> u16 {
+    status(plugin, "POST", path, &[("content-type", kind)], Some(body))
+}
+
+#[test]
+fn paths_below_and_beside_an_endpoint_are_judged_where_they_carry_a_request() {
+    let plugin = plugin(|_| {}, &[]);
+    for path in ["/graphql/x", "/graphql.json", "/GraphQL/x", "/graphql/x/y?a=b", "/graphql;a=b/x", "/%67raphql.json"] {
+        assert_eq!(post(&*plugin, path, r#"{"query":"{a}"}"#), 0, "{path}");
+        assert_eq!(post(&*plugin, path, r#"{"query":"{__schema{types{name}}}"}"#), 403, "{path}");
+        assert_eq!(status(&*plugin, "PUT", path, &[], Some(r#"{"query":"{a}"}"#)), 405, "{path}");
+        assert_eq!(status(&*plugin, "GET", path, &[], Some(r#"{"query":"{a}"}"#)), 400, "{path}");
+        assert_eq!(post(&*plugin, path, r#"{"\u0071uery":"{__schema{types{name}}}"}"#), 403, "{path}");
+        // What has nothing of a request of the endpoint is for something else.
+        for method in ["PUT", "GET", "POST"] {
+            assert_eq!(status(&*plugin, method, path, &[], Some(r#"{"file":1}"#)), 0, "{method} {path}");
+        }
+    }
+    assert_eq!(post(&*plugin, "/mcp/oauth/token", "grant_type=client_credentials&client_id=a"), 0);
+    for path in ["/rpc.php/x", "/rpc/x", "/rpc.json"] {
+        assert_eq!(post(&*plugin, path, r#"{"jsonrpc":"2.0","id":1,"method":"admin.drop"}"#), 403, "{path}");
+    }
+    for (target, expected) in [
+        ("/graphql/x?query=mutation%7Ba%7D", 405),
+        ("/graphql.json?query=%7Ba%7D", 0),
+        ("/graphql.json?variables=%7B%7D", 400),
+        ("/graphql/x?Query=%7Ba%7D", 400),
+        ("/graphql/playground", 0),
+        ("/graphql/playground/app.js?v=2", 0),
+        ("/graphql/schema.json", 0),
+        ("/rpc/status?query=x", 0),
+        ("/mcp/x", 0),
+    ] {
+        assert_eq!(get(&*plugin, target), expected, "{target}");
+    }
+    for (method, body) in [("HEAD", None), ("POST", None), ("PUT", None), ("DELETE", None), ("POST", Some(""))] {
+        assert_eq!(status(&*plugin, method, "/graphql/x", &[], body), 0, "{method}");
+    }
+    assert_eq!(status(&*plugin, "POST", "/graphql/x?query=%7Ba%7D", &[], None), 400);
+    for path in ["/graphqlx", "/graphql-ui", "/graphql_x", "/x/graphql/y"] {
+        assert_eq!(post(&*plugin, path, r#"{"query":"{__schema{types{name}}}"}"#), 0, "{path}");
+    }
+}
+
+#[test]
+fn the_root_has_nothing_below_it() {
+    let plugin = plugin(|step| step.endpoints = vec![endpoint("/", EndpointKind::Graphql)], &[]);
+    let body = r#"{"query":"{__schema{types{name}}}"}"#;
+    assert_eq!((post(&*plugin, "/", body), post(&*plugin, "/x", body), post(&*plugin, "/.x", body)), (403, 0, 0));
+}
+
+#[test]
+fn an_endpoint_of_its_own_counts_before_the_one_above_it() {
+    let set = |step: &mut QueryGuardStep| {
+        step.endpoints = vec![
+            endpoint("/api", EndpointKind::Graphql),
+            endpoint("/api/rpc/", EndpointKind::JsonRpc),
+            endpoint("/api/rpc/mcp", EndpointKind::Mcp),
+        ];
+    };
+    let plugin = plugin(set, &[]);
+    let (graphql, rpc) = (r#"{"query":"{a}"}"#, r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#);
+    for (path, expected) in [
+        ("/api", (0, 400)),
+        ("/api/x", (0, 0)),
+        ("/api/rpc", (400, 0)),
+        ("/api/rpc/x", (0, 0)),
+        ("/api/rpc/mcp", (400, 403)),
+        ("/api/rpc/mcp/x", (0, 403)),
+    ] {
+        assert_eq!((post(&*plugin, path, graphql), post(&*plugin, path, rpc)), expected, "{path}");
+    }
+}
+
+#[test]
+fn names_that_differ_in_their_case_are_refused() {
+    let plugin = plugin(|_| {}, &[]);
+    for (path, body, expected) in [
+        ("/graphql", r#"{"query":"{a}","Query":"{__schema{types{name}}}"}"#, 400),
+        ("/graphql", r#"[{"query":"{a}","QUERY":"{b}"}]"#, 400),
+        ("/graphql", r#"{"query":"{a}","variable\u017f":{}}"#, 400),
+        ("/graphql", "{\"query\":\"{a}\",\"exten\u{17f}ions\":{}}", 400),
+        ("/graphql", r#"{"query":"query A{a} mutation B{b}","operationName":"A","operationname":"B"}"#, 400),
+        ("/graphql", r#"{"query":"{a}","variables":{"Query":1,"query":2,"Variables":3},"extensions":{"Query":1}}"#, 0),
+        ("/graphql", r#"{"query":"{a}","queries":1,"Id":2}"#, 0),
+        ("/rpc", r#"{"jsonrpc":"2.0","id":1,"method":"ping","Method":"admin.drop"}"#, 400),
+        ("/rpc", r#"[{"jsonrpc":"2.0","id":1,"method":"ping","PARAMS":{}}]"#, 400),
+        ("/rpc", r#"{"jsonrpc":"2.0","id":1,"method":"ping","param\u017f":{}}"#, 400),
+        ("/rpc", r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"Method":1,"Name":"x"}}"#, 0),
+        ("/mcp", r#"{"jsonrpc":"2.0","id":1,"result":{},"Method":"tools/call","params":{"name":"x"}}"#, 400),
+        ("/mcp", r#"{"jsonrpc":"2.0","id":1,"result":{"Method":1}}"#, 0),
+        ("/mcp", r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","Name":"b"}}"#, 400),
+        ("/mcp", r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","argument\u017f":{}}}"#, 400),
+        (
+            "/mcp",
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"Name":1,"Arguments":2},"_meta":{"Name":1}}}"#,
+            0,
+        ),
+    ] {
+        assert_eq!(post(&*plugin, path, body), expected, "{body}");
+    }
+    assert_eq!(get(&*plugin, "/graphql?query=%7Ba%7D&Query=%7Bb%7D"), 400);
+    assert_eq!(typed(&*plugin, "/graphql", "application/x-www-form-urlencoded", "query=%7Ba%7D&QUERY=%7Bb%7D"), 400);
+}
+
+#[test]
+fn a_body_is_of_one_type() {
+    let plugin = plugin(|_| {}, &[]);
+    let form = "application/x-www-form-urlencoded";
+    let both = r#"{"x":"&query={a}&","query":"{__schema{types{name}}}"}"#;
+    for (kind, body, expected) in [
+        (form, "query=%7Ba%7D", 0),
+        (form, both, 400),
+        (form, " \n[&query={a}&", 400),
+        (form, "\u{feff}{&query={a}&", 400),
+        ("application/x-www-form-urlencoded; x=application/json", "query=%7Ba%7D", 400),
+        ("application/x-www-form-urlencoded, application/json", "query=%7Ba%7D", 400),
+        ("application/x-www-form-urlencoded; charset=utf-8", "query=%7Ba%7D", 0),
+        ("application/json, application/x-www-form-urlencoded", r#"{"query":"{a}"}"#, 400),
+        ("application/json x", r#"{"query":"{a}"}"#, 400),
+        ("application/json; x=application/x-www-form-urlencoded", r#"{"query":"{a}"}"#, 400),
+        ("application/json; charset=utf-8", r#"{"query":"{a}"}"#, 0),
+        ("application/json; profile=\"a, b\"", r#"{"query":"{a}"}"#, 0),
+        ("application/graphql+json", r#"{"query":"{a}"}"#, 0),
+        ("", r#"{"query":"{a}"}"#, 0),
+    ] {
+        assert_eq!(typed(&*plugin, "/graphql", kind, body), expected, "{kind}: {body}");
+    }
+    let twice = [("content-type", "application/json"), ("content-type", form)];
+    assert_eq!(status(&*plugin, "POST", "/graphql", &twice, Some(r#"{"query":"{a}"}"#)), 400);
+    // What `curl -d` calls JSON.
+    assert_eq!(typed(&*plugin, "/rpc", form, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#), 0);
+}
+
+#[test]
+fn a_body_in_another_character_set_is_refused() {
+    let plugin = plugin(|_| {}, &[]);
+    let (graphql, rpc) = (r#"{"query":"{a}","+AHE-uery":"{b}"}"#, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    for (charset, expected) in [
+        ("utf-8", 0),
+        ("\"UTF-8\"", 0),
+        ("utf8", 0),
+        ("us-ascii", 0),
+        ("iso-8859-1", 0),
+        ("utf-7", 400),
+        ("\"UTF-7\"", 400),
+        ("utf-16le", 400),
+        ("shift_jis", 400),
+        ("utf-8; charset=utf-7", 400),
+    ] {
+        let kind = format!("application/json; charset={charset}");
+        assert_eq!(typed(&*plugin, "/graphql", &kind, graphql), expected, "{charset}");
+        assert_eq!(typed(&*plugin, "/rpc", &kind, rpc), expected, "{charset}");
+        assert_eq!(typed(&*plugin, "/mcp", &kind, rpc), expected, "{charset}");
+    }
+}
+
+#[test]
+fn a_get_has_no_body() {
+    let plugin = plugin(|_| {}, &[]);
+    let target = "/graphql?query=%7Ba%7D";
+    let body = Some(r#"{"query":"mutation{a}"}"#);
+    for method in ["GET", "HEAD"] {
+        assert_eq!(status(&*plugin, method, target, &[], body), 400, "{method}");
+        assert_eq!(status(&*plugin, method, target, &[("content-length", "23")], body), 400, "{method}");
+        assert_eq!(status(&*plugin, method, target, &[], None), 0, "{method}");
+        // One that tells at its end that it is empty, as HTTP/2 has it.
+        assert_eq!(status(&*plugin, method, target, &[], Some("")), 0, "{method}");
+        assert_eq!(status(&*plugin, method, "/mcp", &[], body), 400, "{method}");
+    }
+    assert_eq!(status(&*plugin, "GET", "/graphql?query=mutation%7Ba%7D", &[], Some("")), 405);
+    assert_eq!(status(&*plugin, "DELETE", "/mcp", &[], body), 400);
+    let stream = [("accept", "text/event-stream")];
+    assert_eq!(status(&*plugin, "GET", "/mcp", &stream, None), 0, "the stream of the server");
+    assert_eq!(status(&*plugin, "DELETE", "/mcp", &[], None), 0, "the end of a session");
+    let cut = send(&*plugin, &mut exchange("GET", target, &[]), Some((b"", false)), &FakeHost::at(1));
+    assert_eq!(refusal(cut).unwrap().status, 400);
+    for path in ["/graphql", "/graphql/subscriptions", "/mcp"] {
+        let asks = |headers: &[(&str, &str)]| status(&*plugin, "GET", path, headers, Some(""));
+        // Gateways tell no end of a request that asks for an upgrade.
+        assert_eq!(asks(&[("upgrade", "websocket")]), 0, "{path}");
+        assert_eq!(asks(&[("upgrade", "WebSocket"), ("content-length", "0")]), 0, "{path}");
+        assert_eq!(asks(&[("upgrade", "websocket"), ("content-length", "23")]), 400, "{path}");
+        assert_eq!(asks(&[("upgrade", "websocket"), ("transfer-encoding", "chunked")]), 400, "{path}");
+        assert_eq!(asks(&[("upgrade", "x")]), 400, "{path}");
+        assert_eq!(status(&*plugin, "CONNECT", path, &[(":protocol", "websocket")], Some("")), 0, "{path}");
+    }
+    let upgrade = [("upgrade", "websocket")];
+    assert_eq!(status(&*plugin, "GET", "/graphql?token=x", &upgrade, Some("")), 0);
+    assert_eq!(status(&*plugin, "GET", "/graphql?query=%7Ba%7D", &upgrade, Some("")), 0, "judged by its query");
+    assert_eq!(status(&*plugin, "GET", "/graphql?query=mutation%7Ba%7D", &upgrade, Some("")), 405);
+    assert_eq!(status(&*plugin, "GET", "/graphql?Query=mutation%7Ba%7D", &upgrade, Some("")), 400);
+}
+
+#[test]
+fn parameters_in_other_spellings_are_refused() {
+    let plugin = plugin(|_| {}, &[]);
+    let form = "application/x-www-form-urlencoded";
+    for odd in [
+        "Query=mutation{a}",
+        "+query=mutation{a}",
+        "%20query=mutation{a}",
+        "[query=mutation{a}",
+        "query[]=mutation{a}",
+        "query%00x=mutation{a}",
+        "x=1;query=mutation{a}",
+        ";query=mutation{a}",
+        "Variables[a]=1",
+    ] {
+        assert_eq!(get(&*plugin, &format!("/graphql?{odd}")), 400, "{odd}");
+        assert_eq!(get(&*plugin, &format!("/graphql?query=%7Ba%7D&{odd}")), 400, "{odd}");
+        assert_eq!(typed(&*plugin, "/graphql", form, &format!("query=%7Ba%7D&{odd}")), 400, "{odd}");
+        assert_eq!(post(&*plugin, &format!("/graphql?{odd}"), r#"{"query":"{a}"}"#), 400, "{odd}");
+    }
+    for usual in ["a=b;c=d", "a=b%3Bquery=1", "note=some;+words", "queries=1", "a[query]=1", "_query=1"] {
+        assert_eq!(get(&*plugin, &format!("/graphql?query=%7Ba%7D&{usual}")), 0, "{usual}");
+        assert_eq!(typed(&*plugin, "/graphql", form, &format!("query=%7Ba%7D&{usual}")), 0, "{usual}");
+        assert_eq!(post(&*plugin, &format!("/graphql?{usual}"), r#"{"query":"{a}"}"#), 0, "{usual}");
+    }
+    assert_eq!(get(&*plugin, "/graphql?query={a(b:\"c;d\")}"), 0);
+}
+
+#[test]
+fn an_empty_array_stands_for_no_variables() {
+    let plugin = plugin(|_| {}, &[]);
+    assert_eq!(post(&*plugin, "/graphql", r#"{"query":"{a}","variables":[],"extensions":[]}"#), 0);
+    assert_eq!(post(&*plugin, "/graphql", r#"{"query":"{a}","variables":[1]}"#), 400);
+    assert_eq!(get(&*plugin, "/graphql?query=%7Ba%7D&variables=%5B%5D"), 0);
+    assert_eq!(get(&*plugin, "/graphql?query=%7Ba%7D&variables=%5B1%5D"), 400);
+}

@@ -98,7 +98,12 @@ impl Disposition {
                 b"filename" => &mut disposition.filename,
                 _ => return Err("Multipart: Invalid Content-Disposition header (unknown parameter)."),
             };
-            if name == b"filename" {
+            let is_filename = name == b"filename";
+            if is_filename {
+                // JavaScript's `.` matches no separator of lines: a pattern of it finds no file name then.
+                let separators =
+                    [b"\xe2\x80\xa8", b"\xe2\x80\xa9"].iter().any(|line| memchr::memmem::find(&value, *line).is_some());
+                doubt = doubt.max(separators.then_some(Doubt::Odd));
                 let slashes = !value.is_empty() && value.iter().all(|byte| matches!(byte, b'/' | b'\\'));
                 doubt = doubt.max(slashes.then_some(Doubt::Odd)).max((!within_double_quotes).then_some(Doubt::Loose));
             }
@@ -108,7 +113,11 @@ impl Disposition {
             let blanks = cursor.blanks();
             match cursor.next() {
                 None => doubt = doubt.max(blanks.then_some(Doubt::Odd)),
-                Some(b';') => doubt = doubt.max((blanks || cursor.rest.is_empty()).then_some(Doubt::Odd)),
+                // Behind a file name some parsers want a space, and take the part for a field without it.
+                Some(b';') => {
+                    let bare = cursor.rest.is_empty() || is_filename && cursor.rest.first() != Some(&b' ');
+                    doubt = doubt.max((blanks || bare).then_some(Doubt::Odd));
+                }
                 Some(_) => {
                     *invalid_quoting |= quoted;
                     return Err(MALFORMED);

@@ -99,6 +99,22 @@ fn distinguishes_foreign_boundaries() {
     assert!(!nested.strict_error() && nested.error.is_none() && nested.unmatched_boundary() == 2);
 }
 
+/// What some parsers of JavaScript take for a field is inspected as one.
+#[test]
+fn a_file_name_that_some_do_not_find_makes_a_field_as_well() {
+    let is_field = |to: &str| {
+        let multipart = changed("filename=\"x.txt\"", to);
+        assert!(multipart.error.is_none(), "{to}: {:?}", multipart.error);
+        multipart.parts.iter().any(|part| part.also_field)
+    };
+    for odd in ["filename=\"x\";filename*=ISO-8859-1''y", "filename=\"x\u{2028}y\"", "filename=\"x\u{2029}\""] {
+        assert!(is_field(odd), "{odd}");
+    }
+    for plain in ["filename=\"x.txt\"", "filename=\"x\"; filename*=UTF-8''y", "filename=\"\u{2027}\""] {
+        assert!(!is_field(plain), "{plain}");
+    }
+}
+
 #[test]
 fn stops_at_what_is_malformed() {
     let cases = [

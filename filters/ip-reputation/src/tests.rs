@@ -127,7 +127,7 @@ fn a_monitoring_step_says_once_a_minute_whom_it_would_refuse() {
         assert_eq!(plugin.access(&mut exchange, &mut Slot::default(), &host), Verdict::Pass);
         host.events_json().len()
     };
-    assert_eq!([ask("192.0.2.7"), ask("192.0.2.7"), ask("198.51.100.1")], [1, 1, 1], "the other feed refuses nobody");
+    assert_eq!([ask("192.0.2.7"), ask("192.0.2.7"), ask("198.51.100.1")], [1, 1, 1], "the other feed refuses no one");
     let event = &host.events_json()[0];
     assert_eq!((&event["event"]["outcome"], &event["event"]["module"]), (&"observed".into(), &"ip-reputation".into()));
     let decision = &event["decision"];

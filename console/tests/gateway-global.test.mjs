@@ -30,7 +30,7 @@ before(async () => {
       { plugin: "IncomingRequestValidatorSvcIpReputation", config: { mode: "monitor" } },
       { plugin: "SvcUploadGuard", config: { mode: "monitor" } },
     ] });
-    const route = (id, more) => api("POST", "/entities/routes", { id, name: `Route ${id}`, hosts: [`${id}.example`], backend, plugins: [{ plugin: "SecuritySuitePreset", config: { threat_policy: "live", waf: false, ...more } }] });
+    const route = (id, more) => api("POST", "/entities/routes", { id, name: `Route ${id}`, hosts: [`${id}.example`], backend, plugins: [{ plugin: "SecuritySuitePreset", config: { threat_policy: "live", waf: false, reputation: false, ...more } }] });
     await route("web", {});
     await route("own", { honeypot_policy: "lures" });
   });

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use exchange::Host;
 use exchange::shared_counts::Window;
+use exchange::{Host, spelling};
 use memchr::memmem;
 
 /// The path at which it is served.
@@ -31,10 +31,21 @@ struct RobotsRule {
     allow: bool,
     /// What is between its asterisks; normalized.
     parts: Vec<Vec<u8>>,
+    /// The same with further escapes undone ([`Form::Spelt`]); `None` where that is the same.
+    spelt: Option<Vec<Vec<u8>>>,
     /// It ends with `$`.
     anchored: bool,
     /// The bytes of the pattern: of the rules that match the longest holds.
     length: usize,
+}
+
+/// How a path and a pattern are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As RFC 9309 says: escapes of unreserved characters are undone.
+    Literal,
+    /// As lenient backends read a path: all escapes are undone but for those that would change its structure, or an escape.
+    Spelt,
 }
 
 /// Who has read a robots.txt, by network and class of agent; shared by all nodes.
@@ -84,15 +95,29 @@ impl Robots {
         own.or_else(|| self.agents.get(&b"*"[..])).cloned().unwrap_or_default()
     }
 
-    /// Whether these groups forbid a path with its query. The longest pattern holds, of two as long the one that allows.
-    pub(crate) fn forbid(&self, groups: &[usize], path: &[u8]) -> bool {
-        let mut rules = groups.iter().filter_map(|group| self.groups.get(*group)).flatten().peekable();
-        if rules.peek().is_none() || path.split(|byte| *byte == b'?').next() == Some(PATH) {
+    /// Whether these groups forbid a path with its query, as it was sent or in any spelling that some backend undoes: a crawler that
+    /// asks for `/x/..%2fprivate` means `/private`. The longest pattern holds, of two as long the one that allows.
+    pub(crate) fn forbid(&self, groups: &[usize], target: &[u8]) -> bool {
+        let rules: Vec<&RobotsRule> = groups.iter().filter_map(|group| self.groups.get(*group)).flatten().collect();
+        let (path, query) = target.split_at(target.iter().position(|byte| *byte == b'?').unwrap_or(target.len()));
+        if rules.is_empty() || spelling::canonical(path) == PATH {
             return false;
         }
-        let path = normalized(path.get(..MAX_PATH).unwrap_or(path));
-        let matching = rules.filter(|rule| rule.matches(&path));
-        matching.max_by_key(|rule| (rule.length, rule.allow)).is_some_and(|rule| !rule.allow)
+        let forbids = |path: &[u8], form: Form| {
+            let path = normalized(path.get(..MAX_PATH).unwrap_or(path), form);
+            let matching = rules.iter().filter(|rule| rule.matches(&path, form));
+            matching.max_by_key(|rule| (rule.length, rule.allow)).is_some_and(|rule| !rule.allow)
+        };
+        if forbids(target, Form::Literal) {
+            return true;
+        }
+        let undone: Vec<Vec<u8>> = spelling::decoded(path).collect();
+        let same = undone.is_empty() && !query.contains(&b'%') && rules.iter().all(|rule| rule.spelt.is_none());
+        std::iter::once(path).chain(undone.iter().map(Vec::as_slice)).map(spelling::canonical).any(|spelt| {
+            // What is compared like the literal path is not compared again.
+            let differs = spelt != PATH && !(same && spelt == path);
+            differs && forbids(&[spelt.as_slice(), query].concat(), Form::Spelt)
+        })
     }
 }
 
@@ -101,12 +126,17 @@ impl Robots {
 impl RobotsRule {
     fn new(allow: bool, pattern: &[u8]) -> Self {
         let whole = pattern.strip_suffix(b"$");
-        let parts = whole.unwrap_or(pattern).split(|byte| *byte == b'*').map(normalized).collect();
-        Self { allow, parts, anchored: whole.is_some(), length: pattern.len() }
+        let parts =
+            |form| whole.unwrap_or(pattern).split(|byte| *byte == b'*').map(|part| normalized(part, form)).collect();
+        let (literal, spelt): (Vec<_>, Vec<_>) = (parts(Form::Literal), parts(Form::Spelt));
+        let spelt = (spelt != literal).then_some(spelt);
+        Self { allow, parts: literal, spelt, anchored: whole.is_some(), length: pattern.len() }
     }
 
-    fn matches(&self, path: &[u8]) -> bool {
-        let Some((first, others)) = self.parts.split_first() else { return false };
+    /// Whether it matches a path that is normalized in a form.
+    fn matches(&self, path: &[u8], form: Form) -> bool {
+        let parts = self.spelt.as_ref().filter(|_| form == Form::Spelt).unwrap_or(&self.parts);
+        let Some((first, others)) = parts.split_first() else { return false };
         let Some(mut rest) = path.strip_prefix(first.as_slice()) else { return false };
         let Some((last, between)) = others.split_last() else { return !self.anchored || rest.is_empty() };
         for part in between {
@@ -117,8 +147,18 @@ impl RobotsRule {
     }
 }
 
+impl Form {
+    /// Whether the escape of a byte is undone.
+    fn undoes(self, value: u8) -> bool {
+        match self {
+            Self::Literal => value.is_ascii_alphanumeric() || b"-._~".contains(&value),
+            Self::Spelt => value.is_ascii_graphic() && !b"/\\?#%;".contains(&value),
+        }
+    }
+}
+
 /// A path in the form that rules are compared in: bytes that need no escape have none, all others have one in upper case.
-fn normalized(path: &[u8]) -> Vec<u8> {
+fn normalized(path: &[u8], form: Form) -> Vec<u8> {
     let mut normal = Vec::with_capacity(path.len());
     let mut rest = path;
     while let Some((byte, behind)) = rest.split_first() {
@@ -127,7 +167,7 @@ fn normalized(path: &[u8]) -> Vec<u8> {
         match digits {
             Some(value) => {
                 rest = rest.get(2..).unwrap_or_default();
-                if value.is_ascii_alphanumeric() || b"-._~".contains(&value) {
+                if form.undoes(value) {
                     normal.push(value);
                 } else {
                     normal.extend_from_slice(format!("%{value:02X}").as_bytes());
@@ -235,6 +275,67 @@ mod tests {
         ] {
             assert_eq!(forbids(&all(rules), "x", path), forbidden, "{rules} {path}");
         }
+    }
+
+    #[test]
+    fn what_is_forbidden_is_so_in_every_spelling() {
+        let text = "User-agent: *\nDisallow: /private/\nDisallow: /a(b)\nDisallow: /c%5Bd%5d\nDisallow: /e%2Ff\nDisallow: /*?id=(1)\n\
+                    Disallow: /exact$\nAllow: /private/open\n";
+        let forbidden = [
+            "/private/x",
+            "/%70rivate/x",
+            "/%2570rivate/x",
+            "//private/x",
+            "/./private/x",
+            "/x/../private/x",
+            "/x/%2e%2e/private/x",
+            "/x/..%2fprivate%2fx",
+            "/x/..%252Fprivate/x",
+            "/private%2fx",
+            "/private%2Fx?y",
+            "/private;v=1/x",
+            "/;/private/x",
+            "/x/..;/private/x",
+            "\\private\\x",
+            "/private/open/../x",
+            "/private/open%2f..%2fx",
+            "/private./x",
+            "/private%20/x",
+            "/private%09/x",
+            "/%u0070rivate/x",
+            "http://host/private/x",
+            "/a%28b%29",
+            "/c[d]",
+            "/c%5bd%5D",
+            "/e%2ff",
+            "/x?id=%281%29",
+            "/exact",
+            "/./exact",
+            "/%65xact",
+            &format!("{}private/x", "/./".repeat(MAX_PATH)),
+        ];
+        for path in forbidden {
+            assert!(forbids(text, "x", path), "{path}");
+        }
+        for path in [
+            "/",
+            "/privately",
+            "/private",
+            "/private/open/x",
+            "/x/../private/open",
+            "/public/../open",
+            "/e/f",
+            "/e/../f",
+            "/x?id=(2)",
+            "/x/../robots.txt",
+            "/exact/",
+            "/x%2fprivate%2f",
+            "/100%",
+            "",
+        ] {
+            assert!(!forbids(text, "x", path), "{path}");
+        }
+        assert!(!forbids("User-agent: *\nDisallow: /\n", "x", "//robots.txt"));
     }
 
     #[test]

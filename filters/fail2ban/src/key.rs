@@ -34,6 +34,18 @@ impl CounterKey {
         }
         content_hash(&bytes).to_vec()
     }
+
+    /// What the failures of an address are counted by as well, where the key has a place that a client varies at will: it writes headers,
+    /// paths, hosts and methods, and makes accounts. `None` for other keys, and without an address.
+    pub(crate) fn of_address(&self, exchange: &Exchange, rule: &str) -> Option<Vec<u8>> {
+        use KeyPlace::{Ip, Literal, RouteId, RouteName};
+        let varies = self.0.iter().any(|(place, _)| !matches!(place, Literal | RouteId | RouteName | Ip));
+        let network = exchange.caller.network().filter(|_| varies)?;
+        let mut bytes = Vec::with_capacity(64);
+        push(&mut bytes, rule.as_bytes());
+        push(&mut bytes, &[b"\0all of address ", network.as_bytes()].concat());
+        Some(content_hash(&bytes).to_vec())
+    }
 }
 
 fn value(place: KeyPlace, text: &str, exchange: &Exchange) -> Option<Vec<u8>> {

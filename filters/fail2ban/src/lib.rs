@@ -14,20 +14,22 @@ use std::cell::Cell;
 
 use exchange::bans::{self, BanScope, Banned, NewBan};
 use exchange::{
-    Action, Build, Category, Decision, Exchange, Exemptions, Host, Outcome, PathReadings, Plugin, PluginDefinition,
-    Request, Role, SecurityEvent, Signal, Slot, Table, Update, Verdict,
+    Action, Build, Category, Decision, Exchange, Exemptions, Host, IdentityRef, Outcome, PathReadings, Plugin,
+    PluginDefinition, Request, Role, SecurityEvent, Signal, Slot, Table, Update, Verdict,
 };
 use prost::Message as _;
 
 use key::CounterKey;
 pub use messages::{Fail2BanRule, Fail2BanScope, Fail2BanStep, KeyPart, KeyPlace, StatusRange};
-use rule::{Rule, Statuses};
+use rule::{Rule, Statuses, banned_by};
 
 /// The plugin.
 pub const PLUGIN: PluginDefinition = PluginDefinition::new("fail2ban", build).role(Role::Detector);
 
 /// Keys whose failures led to no ban that is in force: what would be banned next is not reported again until then.
 const REPORTED: Table = Table { name: "fail2ban.reported", shards: 64, entries_per_shard: 128 };
+/// How many times `max_retry` failures of an address are too many that are spread over several keys.
+const SPREAD: u32 = 10;
 /// How long a key is not reported again whose caller cannot be banned, in milliseconds: each time is a message to the control plane.
 const REPORT_AFTER: u64 = 60_000;
 
@@ -43,6 +45,18 @@ struct Fail2Ban {
     statuses: Statuses,
     /// This worker has introduced what it counts.
     introduced: Cell<bool>,
+}
+
+/// What is counted of an answer, and what it may lead to.
+struct Counted {
+    key: Vec<u8>,
+    scope: BanScope,
+    /// Whom a ban would be on.
+    identity: Option<IdentityRef>,
+    /// How many failures lead to a ban.
+    limit: u32,
+    /// The failures are those of an address, whatever key they have.
+    is_spread: bool,
 }
 
 /// The request has come as far as this plugin, and its answer was not seen yet.
@@ -112,13 +126,45 @@ impl Fail2Ban {
         if !rule.statuses.contains(status) || bans::standing(exchange, host).is_some() {
             return;
         }
-        let key = self.key.of(exchange, &rule.label);
-        let failures = rule.count(&key, host);
+        let counted = |key, scope, limit, is_spread| Counted {
+            key,
+            scope,
+            identity: bans::identity(exchange, scope),
+            limit,
+            is_spread,
+        };
+        let by_key = counted(self.key.of(exchange, &rule.label), self.scope, rule.max_retry, false);
+        // Where API keys alone are banned, the address is not what this is about.
+        let of_address = self.key.of_address(exchange, &rule.label).filter(|_| self.scope != BanScope::ApiKey);
+        let spread = of_address.map(|key| counted(key, BanScope::Ip, rule.max_retry.saturating_mul(SPREAD), true));
+        let failures = rule.count(&by_key.key, by_key.identity.as_ref(), host);
         let detail = format!("an answer with status {status}, failure {failures} of {}", rule.max_retry);
         exchange.score.add(signal(self.weight, format!("fail2ban:{status}"), detail, host));
-        if failures >= rule.max_retry && REPORTED.get(host.shared(), &key, host.now()).is_none() {
-            self.act(&key, (failures, status), rule, exchange, host);
+        let acted = self.judge(&by_key, (failures, status), rule, exchange, host);
+        if let Some(spread) = spread {
+            let failures = rule.count(&spread.key, spread.identity.as_ref(), host);
+            // One answer leads to one ban.
+            if !acted {
+                self.judge(&spread, (failures, status), rule, exchange, host);
+            }
         }
+    }
+
+    /// Acts on failures that are too many, unless that was reported already. True if it has acted.
+    fn judge(
+        &self,
+        counted: &Counted,
+        (failures, status): (u32, u16),
+        rule: &Rule,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> bool {
+        let reported = banned_by(&counted.key, counted.identity.as_ref());
+        let too_many = failures >= counted.limit && REPORTED.get(host.shared(), &reported, host.now()).is_none();
+        if too_many {
+            self.act(counted, &reported, (failures, status), rule, exchange, host);
+        }
+        too_many
     }
 
     /// The first rule that is about a request. A path that backends read in several ways may be another's as well, or none's: then it is
@@ -146,24 +192,38 @@ impl Fail2Ban {
     }
 
     /// Bans the caller, or reports that it would have been banned.
-    fn act(&self, key: &[u8], (failures, status): (u32, u16), rule: &Rule, exchange: &mut Exchange, host: &dyn Host) {
+    fn act(
+        &self,
+        counted: &Counted,
+        reported: &[u8],
+        (failures, status): (u32, u16),
+        rule: &Rule,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) {
         let about = if rule.pattern.is_empty() { String::new() } else { format!(" to `{}`", rule.pattern) };
+        let of = if counted.is_spread { " of an address" } else { "" };
         let seconds = rule.detect_millis / 1000;
-        let found = format!("{failures} failed requests{about} within {seconds} s, the last one with status {status}");
+        let found =
+            format!("{failures} failed requests{of}{about} within {seconds} s, the last one with status {status}");
         exchange.score.add(signal(0.0, "fail2ban".to_owned(), found.clone(), host));
         let score = exchange.score.total();
-        let ban = NewBan { scope: self.scope, millis: rule.ban_millis, reason: &format!("fail2ban: {found}"), score };
+        let scope = counted.scope;
+        let ban = NewBan { scope, millis: rule.ban_millis, reason: &format!("fail2ban: {found}"), score };
         let banned = match self.dry_run {
-            true => bans::preview(exchange, self.scope, host),
+            true => bans::preview(exchange, scope, host),
             false => bans::ban(exchange, &ban, host),
         };
-        rule.note_ban(key, host);
+        // Where no one can be banned nothing is used up.
+        if let Some(identity) = &counted.identity {
+            rule.note_ban(&counted.key, identity, host);
+        }
         let in_force = !self.dry_run && matches!(banned, Banned::InForce(_));
         if !in_force {
             let quiet = if self.dry_run { rule.ban_millis } else { REPORT_AFTER.min(rule.ban_millis) };
             let until = host.now().saturating_add(quiet);
             // Without the note it is reported again, which is all.
-            let _ = REPORTED.update(host.shared(), key, host.now(), |_| Update::Put(Vec::new(), until));
+            let _ = REPORTED.update(host.shared(), reported, host.now(), |_| Update::Put(Vec::new(), until));
         }
         let consequence = self.consequence(&banned, rule.ban_millis / 1000);
         let decision = Decision::new(Action::Ban, score, format!("{found}; {consequence}"));

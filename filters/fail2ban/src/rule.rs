@@ -1,7 +1,8 @@
 //! Which failures count, and how many lead to a ban.
 
 use exchange::shared_counts::Window;
-use exchange::{Host, PathReadings, Request, Scope};
+use exchange::{Host, IdentityKind, IdentityRef, PathReadings, Request, Scope};
+use snapshot::content_hash;
 
 use crate::{Fail2BanRule, StatusRange};
 
@@ -25,7 +26,7 @@ pub(crate) struct Rule {
     pub(crate) detect_millis: u64,
     pub(crate) ban_millis: u64,
     failures: Window,
-    /// How often a key led to a ban within the window. Failures are counted anew after each.
+    /// How often failures of a key led to a ban on an identity within the window. They are counted anew after each, for that identity.
     bans: Window,
 }
 
@@ -64,15 +65,35 @@ impl Rule {
         let _ = (self.failures.get(host, b""), self.bans.get(host, b""));
     }
 
-    /// Counts a failure of a key; how many there are on all nodes since its last ban.
-    pub(crate) fn count(&self, key: &[u8], host: &dyn Host) -> u32 {
-        let bans = self.bans.get(host, key).total();
-        self.failures.add(host, &[key, &bans.to_le_bytes()].concat(), 1).total()
+    /// Counts a failure of a key; how many there are on all nodes that a ban on `banned` would be for.
+    ///
+    /// A ban uses the failures up for whom it is on. The next request may come with another identity: were they used up for all, each
+    /// throw-away identity would take a ban and begin the count of its address anew. So one that was banned is judged by what it has
+    /// failed since, and all others by everything that was counted since the last ban on the address.
+    pub(crate) fn count(&self, key: &[u8], banned: Option<&IdentityRef>, host: &dyn Host) -> u32 {
+        let since = |key: &[u8], bans: u32| self.failures.add(host, &[key, &bans.to_le_bytes()].concat(), 1).total();
+        let all = since(key, self.bans.get(host, key).total());
+        let own = banned_by(key, banned);
+        if own == key {
+            return all;
+        }
+        match self.bans.get(host, &own).total() {
+            0 => all,
+            bans => since(&own, bans),
+        }
     }
 
-    /// Notes that the failures of a key have led to a ban: they are used up.
-    pub(crate) fn note_ban(&self, key: &[u8], host: &dyn Host) {
-        self.bans.add(host, key, 1);
+    /// Notes that the failures of a key have led to a ban on `banned`: for that identity they are used up.
+    pub(crate) fn note_ban(&self, key: &[u8], banned: &IdentityRef, host: &dyn Host) {
+        self.bans.add(host, &banned_by(key, Some(banned)), 1);
+    }
+}
+
+/// What bans on an identity for the failures of a key are counted by: the key itself for an address, and where no one can be banned.
+pub(crate) fn banned_by(key: &[u8], banned: Option<&IdentityRef>) -> Vec<u8> {
+    match banned.filter(|banned| banned.kind != IdentityKind::Ip) {
+        Some(banned) => content_hash(&[key, banned.key().as_bytes()].concat()).to_vec(),
+        None => key.to_vec(),
     }
 }
 

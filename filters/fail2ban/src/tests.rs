@@ -7,6 +7,7 @@ use super::*;
 mod counting;
 mod keys;
 mod refusals;
+mod rotation;
 
 const NOW: u64 = 1_700_000_000_000;
 const MINUTE: u64 = 60_000;

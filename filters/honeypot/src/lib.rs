@@ -1,13 +1,12 @@
 //! The honeypot: decoy paths and canaries, which no legitimate client uses.
 //!
-//! It looks at the bytes of a request's head before anything is parsed. A path is a decoy in every spelling (module `spelling`); a
+//! It looks at the bytes of a request's head before anything is parsed. A path is a decoy in every spelling ([`exchange::spelling`]); a
 //! canary is found in the values of headers, the path and the query. Values of canaries are secrets: events name them by their
 //! descriptions.
 
 #[cfg(feature = "control")]
 pub mod control;
 mod messages;
-mod spelling;
 mod traps;
 
 use std::rc::Rc;
@@ -15,7 +14,7 @@ use std::rc::Rc;
 use exchange::bans::{self, BanScope, Banned, NewBan};
 use exchange::{
     About, Action, Build, Category, Decision, Exchange, Host, Outcome, Plugin, PluginDefinition, Refusal, Request,
-    Role, SecurityEvent, Signal, Slot, Verdict,
+    Role, SecurityEvent, Signal, Slot, Verdict, spelling,
 };
 use prost::Message as _;
 

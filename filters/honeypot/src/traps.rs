@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, MatchKind};
+use exchange::spelling;
 use prost::Message as _;
 
 use crate::messages::{CanaryHead, CanaryTail, DecoyPath, HoneypotTraps};
-use crate::spelling;
 
 /// Where a canary is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

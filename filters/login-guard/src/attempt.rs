@@ -20,19 +20,34 @@ pub(crate) struct Attempt {
     pub(crate) source: Vec<u8>,
     /// The network around it: 24 bits of IPv4, 48 of IPv6.
     pub(crate) network: Vec<u8>,
-    /// The account, or the body where no user could be read.
+    /// The account: of several users all of them together, and the body where a user could not be read.
     pub(crate) user: Pseudonym,
     /// The account under the key before.
     pub(crate) user_before: Pseudonym,
-    /// A user could be read.
+    /// The users could be read.
     pub(crate) has_user: bool,
+    /// The users of a request that names several, or may have others, each as an account of its own; none of others.
+    pub(crate) users: Vec<Pseudonym>,
+    /// Stands for all users that requests hide, if this one may hide one.
+    pub(crate) hidden: Option<Pseudonym>,
+    /// `users` and `hidden` without the constants of a form; see [`Counts::tell_apart`](crate::counts::Counts::tell_apart).
+    pub(crate) named: Vec<Pseudonym>,
+    /// What this login counts for among logins to accounts.
+    pub(crate) accounts: Vec<Pseudonym>,
+    /// The password: of several all of them together.
     pub(crate) password: Option<Pseudonym>,
+    /// The passwords of a request with several, as `users`.
+    pub(crate) several_passwords: Vec<Pseudonym>,
+    /// What this login counts for among logins with one password.
+    pub(crate) passwords: Vec<Pseudonym>,
     /// What was known before it.
     pub(crate) seen: Seen,
     /// The patterns that the score has already.
     pub(crate) signalled: Vec<&'static str>,
-    /// What the password is looked up by among breached ones.
+    /// What the password that was asked for is looked up by among breached ones.
     pub(crate) digest: Option<Digest>,
+    /// Those of the passwords that are still to be looked up.
+    pub(crate) digests: Vec<Digest>,
     /// The password is one of those that were breached.
     pub(crate) breached: bool,
 }
@@ -44,27 +59,47 @@ impl Attempt {
         exchange: &Exchange,
         (pseudonyms, now): (&Pseudonyms, u64),
     ) -> Self {
-        let account = found.account();
-        let (of, text) = match &account {
+        let (of, text) = match found.users.as_slice() {
             // There may be another user in the body.
-            Some(account) if found.odd => (Of::Body, [account, body].concat()),
-            Some(account) => (Of::User, account.clone()),
-            None => (Of::Body, body.to_vec()),
+            users if found.odd || users.is_empty() => (Of::Body, [found.all_users(), body].concat()),
+            [user] if !found.hides => (Of::User, user.clone()),
+            _ => (Of::Several, found.all_users().to_vec()),
         };
+        let pseudonym = |of: Of, text: &[u8]| pseudonyms.of(of, text, now);
+        let user = pseudonym(of, &text);
+        let users = found.users.iter().filter(|_| found.is_ambiguous()).map(|user| pseudonym(Of::User, user)).collect();
+        let password = found.all_passwords().map(|password| pseudonym(Of::Password, &password));
+        let several = found.passwords.len() > 1 || found.more_passwords;
+        let each = found.passwords.iter().filter(|_| several).map(|password| pseudonym(Of::Password, password));
+        let more = found.more_passwords.then(|| pseudonym(Of::HiddenPassword, b""));
         Self {
             kind,
             surely,
             source: exchange.caller.network().unwrap_or_default().into_bytes(),
             network: network(&exchange.caller),
-            user: pseudonyms.of(of, &text, now),
+            user,
             user_before: pseudonyms.before(of, &text, now),
-            has_user: of == Of::User,
-            password: found.password().map(|password| pseudonyms.of(Of::Password, &password, now)),
+            has_user: of != Of::Body,
+            users,
+            hidden: found.hides.then(|| pseudonym(Of::Hidden, b"")),
+            named: Vec::new(),
+            accounts: vec![user],
+            password,
+            several_passwords: each.chain(more).collect(),
+            passwords: password.into_iter().collect(),
             seen: Seen::default(),
             signalled: Vec::new(),
             digest: None,
+            digests: Vec::new(),
             breached: false,
         }
+    }
+
+    /// The account that events name: the one that is attacked, unless no user of it is known.
+    pub(crate) fn account(&self) -> Option<&Pseudonym> {
+        let attacked = &self.seen.attacked;
+        let is_named = self.users.contains(attacked) || (self.has_user && *attacked == self.user);
+        is_named.then_some(attacked)
     }
 }
 

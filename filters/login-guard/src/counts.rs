@@ -7,8 +7,10 @@ use exchange::Host;
 use exchange::shared_counts::{CappedSet, Membership, Window};
 use snapshot::content_hash;
 
-use crate::EndpointKind;
 use crate::attempt::Attempt;
+use crate::patterns::attack_times;
+use crate::pseudonym::Pseudonym;
+use crate::{EndpointKind, LoginLimits};
 
 /// The slices of a window: a count stays for up to a tenth of the window longer.
 const SLICES: u8 = 10;
@@ -19,6 +21,9 @@ const NARROW: u16 = 64;
 /// From how many members on every node has a set.
 const EVERYWHERE: u32 = 3;
 const DAY: u64 = 86_400_000;
+/// From how many networks on a value that was beside another one in logins that succeeded within a day is no account: it is a button of
+/// the form, or the company of the user.
+const SHARED: u32 = 32;
 
 /// What a set or a count is of; a byte of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +44,12 @@ enum What {
     Taken = 6,
     /// Logins to an account from a source.
     Known = 7,
+    /// Users that were named beside others where a source has logged in.
+    Named = 8,
+    /// The networks of successful logins that had a value beside others.
+    Shared = 9,
+    /// Successful logins that named the same users in the same way.
+    Established = 10,
 }
 
 /// The groups of counts of a guard.
@@ -94,8 +105,14 @@ pub(crate) struct Seen {
     pub(crate) network: Origin,
     pub(crate) account: Target,
     pub(crate) account_day: Target,
-    /// The accounts that the password has failed for.
+    /// The account that these are of: of several the one that is attacked most.
+    pub(crate) attacked: Pseudonym,
+    /// It stands for all that requests hide.
+    pub(crate) is_hidden: bool,
+    /// The accounts that the password has failed for; of several passwords the most.
     pub(crate) password: u32,
+    /// That password.
+    pub(crate) sprayed: Pseudonym,
     pub(crate) realm: Realm,
     pub(crate) realm_day: Realm,
     /// The source, or its network, has logged in to the account within the last 30 days.
@@ -151,7 +168,7 @@ impl Counts {
     }
 
     /// What is known of a login that has not been counted yet, or of one that has.
-    pub(crate) fn look(&self, attempt: &Attempt, host: &dyn Host) -> Seen {
+    pub(crate) fn look(&self, attempt: &Attempt, limits: &LoginLimits, host: &dyn Host) -> Seen {
         let Attempt { source, network, user, .. } = attempt;
         let of = |set: &CappedSet, what, subject: &[u8], member: &[u8]| {
             let (there, size) = set.contains(host, &self.key(what, attempt, subject), member);
@@ -170,19 +187,32 @@ impl Counts {
                 tries: if with_tries { of(set, What::Tries, subject, b"").1 } else { 0 },
             }
         };
-        let target = |set: &CappedSet| Target {
-            sources: of(set, What::Sources, user, b"").1,
-            tries: of(set, What::Tries, user, b"").1,
+        let target = |set: &CappedSet, account: &Pseudonym| Target {
+            sources: of(set, What::Sources, account, b"").1,
+            tries: of(set, What::Tries, account, b"").1,
         };
+        let mut attacked = (Target::default(), Target::default(), *user);
+        for account in &attempt.accounts {
+            let (window, day) = (target(&self.narrow, account), target(&self.narrow_day, account));
+            if attack_times(window, day, limits) > attack_times(attacked.0, attacked.1, limits) {
+                attacked = (window, day, *account);
+            }
+        }
+        let (account, account_day, attacked) = attacked;
+        let failed_for = |password: &Pseudonym| (of(&self.wide, What::Password, password, b"").1, *password);
+        let (password, sprayed) = attempt.passwords.iter().map(failed_for).max().unwrap_or_default();
         let failed_here =
             of(&self.wide, What::Failed, source, user).0 && !of(&self.wide, What::Resolved, source, user).0;
         Seen {
             source: origin(&self.wide, source, true),
             source_day: origin(&self.wide_day, source, false),
             network: origin(&self.wide, network, false),
-            account: target(&self.narrow),
-            account_day: target(&self.narrow_day),
-            password: attempt.password.as_ref().map_or(0, |password| of(&self.wide, What::Password, password, b"").1),
+            account,
+            account_day,
+            attacked,
+            is_hidden: attempt.hidden == Some(attacked),
+            password,
+            sprayed,
             realm: self.realm(&self.sums, attempt, host),
             realm_day: self.realm(&self.sums_day, attempt, host),
             known: self.is_known(attempt, host),
@@ -200,11 +230,13 @@ impl Counts {
         self.wide.insert(host, &key(What::Tries, source), &try_of(user));
         self.wide.insert(host, &key(What::Failed, network), user);
         self.wide_day.insert(host, &key(What::Failed, source), user);
-        for set in [&self.narrow, &self.narrow_day] {
-            set.insert(host, &key(What::Sources, user), source);
-            set.insert(host, &key(What::Tries, user), &try_of(source));
+        for account in &attempt.accounts {
+            for set in [&self.narrow, &self.narrow_day] {
+                set.insert(host, &key(What::Sources, account), source);
+                set.insert(host, &key(What::Tries, account), &try_of(source));
+            }
         }
-        if let Some(password) = password {
+        for password in &attempt.passwords {
             self.wide.insert(host, &key(What::Password, password), user);
         }
         if first && !known {
@@ -225,14 +257,59 @@ impl Counts {
                     self.sum(What::Resolved, attempt, alarm, host);
                 }
             }
-            let succeeded = set.insert(host, &key(What::Succeeded, subject), user).membership;
-            if counts && succeeded == Membership::Added {
+            if self.is_another(set, subject, attempt, host) && counts {
                 self.sum(What::Succeeded, attempt, alarm, host);
             }
         }
         for subject in [source, network] {
             self.known.add(host, &self.pair(attempt, subject, user), 1);
         }
+        for value in attempt.users.iter().chain(&attempt.several_passwords) {
+            self.narrow_day.insert(host, &key(What::Shared, value), network);
+        }
+        if !attempt.users.is_empty() {
+            self.known.add(host, &key(What::Established, user), 1);
+        }
+    }
+
+    /// Notes that a login with a hidden user was answered as one that succeeded, also where nothing else says that it did: an application
+    /// whose clients compress what they send hides nothing.
+    pub(crate) fn accepted(&self, attempt: &Attempt, host: &dyn Host) {
+        if let Some(hidden) = &attempt.hidden {
+            self.narrow_day.insert(host, &self.key(What::Shared, attempt, hidden), &attempt.network);
+        }
+    }
+
+    /// Notes the account that a source, or a network, has logged in to; whether it is another one than those before. A request that
+    /// names several users has logged in to one of them, so with one that was named before it is none: decoys make no room for failures.
+    fn is_another(&self, set: &CappedSet, subject: &[u8], attempt: &Attempt, host: &dyn Host) -> bool {
+        let key = |what| self.key(what, attempt, subject);
+        let mut before = false;
+        for name in &attempt.named {
+            before |= set.contains(host, &key(What::Succeeded), name).0;
+            before |= set.insert(host, &key(What::Named), name).membership == Membership::Known;
+        }
+        !before && set.insert(host, &key(What::Succeeded), &attempt.user).membership == Membership::Added
+    }
+
+    /// Decides which of several users are accounts that a login counts for, and which of several passwords are passwords.
+    ///
+    /// Each of them is, but for values that many logins have beside another one ([`SHARED`]). A request that names its users as one that
+    /// has succeeded before is what a form of the site sends, and counts for all of them together alone.
+    pub(crate) fn tell_apart(&self, attempt: &mut Attempt, host: &dyn Host) {
+        let counts = |value: &&Pseudonym| {
+            let (_, networks) = self.narrow_day.contains(host, &self.key(What::Shared, attempt, *value), b"");
+            u32::from(networks) < SHARED
+        };
+        let named: Vec<Pseudonym> = attempt.users.iter().chain(&attempt.hidden).filter(counts).copied().collect();
+        let several = attempt.several_passwords.iter().filter(counts).copied().collect::<Vec<_>>();
+        let is_established =
+            |user: &Pseudonym| self.known.get(host, &self.key(What::Established, attempt, user)).total() > 0;
+        if !named.is_empty() && ![attempt.user, attempt.user_before].iter().any(is_established) {
+            attempt.accounts.extend(&named);
+        }
+        attempt.passwords.extend(several);
+        attempt.named = named;
     }
 
     /// Notes that a suspicious source has logged in to an account for the first time; how many such accounts there are, of the source

@@ -1,8 +1,9 @@
-//! The user and the password of a request.
+//! The users and the passwords of a request.
 //!
-//! Backends differ in which of several values they take, and attackers may send values that only the guard takes for the user. So all
-//! values count: the account of a request is made of all that may be its user.
+//! Backends differ in which of several values they take, and attackers send values that only the guard takes for the user. So each value
+//! that may be the user counts as an account, and each that may be the password as a password.
 
+mod account;
 mod form;
 mod json;
 mod multipart;
@@ -16,18 +17,34 @@ use sha2::{Digest as _, Sha256};
 /// The longest value that is kept, in bytes; of a longer one its beginning and a hash of all of it.
 const MAX_VALUE: usize = 256;
 const HASH: usize = 32;
-/// The most different values of one kind.
-const MAX_VALUES: usize = 8;
+/// The most different values of one kind that count for themselves. With more, the request counts for what hides users as well
+/// ([`Credentials::hides`]).
+const MAX_VALUES: usize = 4;
 
-/// What a request says of a user and a password.
+/// The most fields with a user or a password that are read.
+const MAX_TAKEN: u8 = 64;
+
+/// What a request says of users and passwords.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Credentials {
-    /// All that may be the user, each value once.
+    /// The accounts that may be meant, each once.
     pub(crate) users: Vec<Vec<u8>>,
-    /// All that may be the password.
+    /// All that may be the password, each once.
     pub(crate) passwords: Vec<Vec<u8>>,
-    /// A part of the body could not be read, or there are too many values: there may be others.
+    /// A part of the body could not be read: it may have another user.
     pub(crate) odd: bool,
+    /// The user may be where it is not looked for, which no ordinary login has: behind too many values, fields or bytes, or under a
+    /// content coding.
+    pub(crate) hides: bool,
+    /// There are more passwords than those that are kept.
+    pub(crate) more_passwords: bool,
+    /// A hash of all fields with a user, in their order, with where they are: which of several users a backend takes is the same for the
+    /// same hash.
+    sent: [u8; HASH],
+    /// A hash of all passwords in their order.
+    sent_passwords: [u8; HASH],
+    /// The fields that were read.
+    taken: u8,
 }
 
 /// The names of the fields that are read, folded.
@@ -35,6 +52,9 @@ pub(crate) struct Fields {
     users: Vec<Vec<u8>>,
     passwords: Vec<Vec<u8>>,
 }
+
+/// Where a field is: a part of the request, and what it has in front of the name.
+type Place<'a> = (&'a [u8], &'a [u8]);
 
 impl Fields {
     pub(crate) fn new(users: Vec<String>, passwords: Vec<String>) -> Self {
@@ -49,12 +69,20 @@ impl Fields {
     }
 
     /// Takes the value of a field if it is one of the names. Backends differ in which case they want, and in what they cut off.
-    fn take(&self, name: &[u8], value: &[u8], found: &mut Credentials) {
-        let name = folded(name);
-        let is = |names: &[Vec<u8>]| names.contains(&name);
+    fn take(&self, place: Place<'_>, name: &[u8], value: &[u8], found: &mut Credentials) {
+        let own = folded(name);
+        let is = |names: &[Vec<u8>]| names.contains(&own);
+        if !is(&self.users) && !is(&self.passwords) {
+            return;
+        }
+        if found.taken >= MAX_TAKEN {
+            (found.odd, found.hides) = (true, true);
+            return;
+        }
+        found.taken += 1;
         if is(&self.users) {
-            found.add_user(value);
-        } else if is(&self.passwords) {
+            found.add_user(place, name, value);
+        } else {
             found.add_password(value);
         }
     }
@@ -62,21 +90,21 @@ impl Fields {
     /// Reads what is in front of the body: basic authentication (RFC 7617), and the query, which some backends read like a form.
     pub(crate) fn of_head(&self, request: &Request) -> Credentials {
         let mut found = Credentials::default();
-        form::read(request.query(), self, &mut found);
-        if found.odd {
-            // What is behind the fields that are read may be the user.
-            found.add_user(request.query());
-        }
+        form::read((b"query", b""), request.query(), self, &mut found);
         match request.headers.get("authorization").map_or(Basic::None, basic) {
             Basic::None => {}
             Basic::Pair(user, password) => {
-                found.add_user(&user);
+                found.add_user((b"basic", b""), b"", &user);
                 found.add_password(&password);
             }
             Basic::Odd(all) => {
-                found.add_user(&all);
+                found.add_user((b"basic", b"odd"), b"", &all);
                 found.odd = true;
             }
+        }
+        if found.hides {
+            // Requests that hide the user behind different fields are different.
+            found.note([b"query".as_slice(), request.query()]);
         }
         found
     }
@@ -85,7 +113,7 @@ impl Fields {
     /// a content coding, so that the backend reads another one.
     pub(crate) fn read_body(&self, content_type: &[u8], coded: bool, body: &[u8], found: &mut Credentials) {
         let media = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        let looks_like_json = body.trim_ascii_start().first().is_some_and(|byte| b"{[".contains(byte));
+        let looks_like_json = body.iter().find(|byte| !is_before_json(**byte)).is_some_and(|byte| b"{[".contains(byte));
         let is_json = ends_with(media, b"json");
         let before = found.users.len();
         if is_json || looks_like_json {
@@ -94,39 +122,71 @@ impl Fields {
         if media.eq_ignore_ascii_case(b"multipart/form-data") {
             multipart::read(content_type, body, self, found);
         } else if !is_json && (!looks_like_json || ends_with(media, b"form-urlencoded")) {
-            form::read(body, self, found);
+            form::read((b"form", b""), body, self, found);
         }
+        found.note([b"media".as_slice(), &media.to_ascii_lowercase()]);
         // Where the body has no user that can be read, it may have one that the backend reads.
         found.odd |= coded || (found.users.len() == before && !body.trim_ascii().is_empty());
     }
 }
 
 impl Credentials {
-    /// The account that is counted: all users, without case and white space around them, which backends ignore. `None` without any.
-    pub(crate) fn account(&self) -> Option<Vec<u8>> {
-        let users: Vec<Vec<u8>> = self.users.iter().map(|user| normalized(user)).collect();
-        (!users.is_empty()).then(|| users.join(&0))
+    /// A request names more than one user, or may name one that is not read.
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        self.users.len() > 1 || self.odd || self.hides
     }
 
-    /// The password that is counted: all of them.
-    pub(crate) fn password(&self) -> Option<Vec<u8>> {
-        (!self.passwords.is_empty()).then(|| self.passwords.join(&0))
+    /// What stands for the users of an ambiguous request all together.
+    pub(crate) fn all_users(&self) -> &[u8] {
+        &self.sent
     }
 
-    fn add_user(&mut self, value: &[u8]) {
-        self.odd |= !add(&mut self.users, trimmed(value));
+    /// All passwords together, in one value; `None` without any.
+    pub(crate) fn all_passwords(&self) -> Option<Vec<u8>> {
+        match self.passwords.as_slice() {
+            [] => None,
+            [only] if !self.more_passwords => Some(only.clone()),
+            _ => Some(self.sent_passwords.to_vec()),
+        }
+    }
+
+    fn add_user(&mut self, (part, before): Place<'_>, name: &[u8], value: &[u8]) {
+        let user = account::folded(value);
+        if user.is_empty() {
+            return;
+        }
+        self.note([part, before, name, &user]);
+        self.hides |= !add(&mut self.users, user);
+        // Backends in C cut a value off at a NUL.
+        if let Some(end) = value.iter().position(|byte| *byte == 0) {
+            let start = account::folded(value.get(..end).unwrap_or_default());
+            self.hides |= !start.is_empty() && !add(&mut self.users, start);
+        }
     }
 
     fn add_password(&mut self, value: &[u8]) {
-        self.odd |= !add(&mut self.passwords, value);
+        let long = value.get(..MAX_VALUE - HASH).filter(|_| value.len() > MAX_VALUE);
+        let value = long.map_or_else(|| value.to_vec(), |start| [start, &Sha256::digest(value)[..]].concat());
+        if value.is_empty() {
+            return;
+        }
+        self.sent_passwords = chained(&self.sent_passwords, [value.as_slice()]);
+        self.more_passwords |= !add(&mut self.passwords, value);
+    }
+
+    /// Notes where the request goes: other paths, hosts and methods may take another one of several users.
+    pub(crate) fn sent_to(&mut self, request: &Request) {
+        self.note([request.method.as_slice(), &request.authority, request.path_only()]);
+    }
+
+    fn note<const PARTS: usize>(&mut self, parts: [&[u8]; PARTS]) {
+        self.sent = chained(&self.sent, parts);
     }
 }
 
 /// False if there is no room.
-fn add(values: &mut Vec<Vec<u8>>, value: &[u8]) -> bool {
-    let long = value.get(..MAX_VALUE - HASH).filter(|_| value.len() > MAX_VALUE);
-    let value = long.map_or_else(|| value.to_vec(), |start| [start, &Sha256::digest(value)[..]].concat());
-    if value.is_empty() || values.contains(&value) {
+fn add(values: &mut Vec<Vec<u8>>, value: Vec<u8>) -> bool {
+    if values.contains(&value) {
         return true;
     }
     let fits = values.len() < MAX_VALUES;
@@ -134,6 +194,16 @@ fn add(values: &mut Vec<Vec<u8>>, value: &[u8]) -> bool {
         values.push(value);
     }
     fits
+}
+
+/// A hash over an earlier one and further values, each with its length.
+fn chained<const PARTS: usize>(before: &[u8; HASH], parts: [&[u8]; PARTS]) -> [u8; HASH] {
+    let mut hash = Sha256::new_with_prefix(before);
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
 }
 
 /// What basic authentication says.
@@ -173,29 +243,27 @@ fn basic(authorization: &[u8]) -> Basic {
     }
 }
 
-/// A name as the most lenient of backends compare it: without blanks around it, in any case, with the two letters of Unicode that Go
-/// takes for letters of ASCII.
+/// A name as the most lenient of backends compare it: the innermost of `user[name]`, up to a NUL, without blanks around it, in any case.
+/// PHP makes underscores of dots, blanks and brackets.
 fn folded(name: &[u8]) -> Vec<u8> {
-    String::from_utf8_lossy(name).trim().to_lowercase().replace('\u{17f}', "s").replace('\u{212a}', "k").into_bytes()
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    let folded = names::folded(String::from_utf8_lossy(name).trim().as_bytes());
+    let text = String::from_utf8_lossy(&folded);
+    let mut inner = text.as_ref();
+    while let Some((before, within)) = inner.strip_suffix(']').and_then(|open| open.rsplit_once('[')) {
+        // `users[]` and `users[0]` are lists.
+        let is_place = within.bytes().all(|byte| byte.is_ascii_digit());
+        inner = if is_place { before } else { within };
+        if !is_place {
+            break;
+        }
+    }
+    inner.replace(['.', ' ', '['], "_").into_bytes()
 }
 
-/// A user without what backends cut off around it.
-fn trimmed(user: &[u8]) -> &[u8] {
-    std::str::from_utf8(user).map_or_else(|_| user.trim_ascii(), |text| text.trim().as_bytes())
-}
-
-/// A user as accounts are compared: in lower case, in the letters of ASCII where it has their full-width forms, without characters
-/// that are not shown.
-fn normalized(user: &[u8]) -> Vec<u8> {
-    let Ok(text) = std::str::from_utf8(user) else { return user.trim_ascii().to_ascii_lowercase() };
-    let shown =
-        |letter: &char| !matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}');
-    let narrow = |letter: char| match u32::from(letter) {
-        wide @ 0xff01..=0xff5e => char::from_u32(wide - 0xfee0).unwrap_or(letter),
-        _ => letter,
-    };
-    let letters: String = text.chars().filter(shown).map(narrow).collect();
-    letters.trim().to_lowercase().into_bytes()
+/// White space, byte order marks, and the NULs of wide encodings.
+fn is_before_json(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, 0 | 0xef | 0xbb | 0xbf | 0xfe | 0xff)
 }
 
 fn ends_with(media: &[u8], end: &[u8]) -> bool {

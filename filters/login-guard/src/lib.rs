@@ -99,17 +99,20 @@ impl Plugin for LoginGuard {
         if self.outcomes.reads_bodies() {
             exchange::codings::limit(exchange);
         }
-        let head = self.fields.of_head(&exchange.request);
+        let mut head = self.fields.of_head(&exchange.request);
+        if head == Credentials::default() && !has_body {
+            return Verdict::Pass;
+        }
+        head.sent_to(&exchange.request);
         if has_body && !exchange.request.streaming {
             slot.put(Expected(watched, head));
             return Verdict::NeedBody(BodyNeed { limit: self.body_limit });
         }
-        if head == Credentials::default() && !has_body {
-            return Verdict::Pass;
-        }
         // The body of a stream is not held, and may be any login.
         let unread = if has_body { host.random().to_le_bytes().to_vec() } else { Vec::new() };
-        let found = Credentials { odd: head.odd || has_body, ..head };
+        let hides = head.hides || (has_body && watched.surely);
+        let mut found = head;
+        (found.odd, found.hides) = (found.odd || has_body, hides);
         self.arrived(watched, (&found, &unread), exchange, slot, host)
     }
 
@@ -119,6 +122,7 @@ impl Plugin for LoginGuard {
         let coding = header("content-encoding");
         let coded = !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity");
         self.fields.read_body(header("content-type"), coded, body.bytes, &mut found);
+        found.hides |= watched.surely && (coded || !body.complete);
         if body.complete {
             return self.arrived(watched, (&found, body.bytes), exchange, slot, host);
         }
@@ -128,12 +132,12 @@ impl Plugin for LoginGuard {
     }
 
     fn answered(&self, exchange: &mut Exchange, answer: Answer, slot: &mut Slot, host: &dyn Host) -> Verdict {
-        if let (Some(breached), Some(attempt)) = (&self.breached, slot.get::<Attempt>())
-            && attempt.digest.is_some_and(|digest| breached.answered(&answer, digest, host))
-        {
+        let (Some(breached), Some(attempt)) = (&self.breached, slot.get::<Attempt>()) else { return Verdict::Pass };
+        if attempt.digest.is_some_and(|digest| breached.answered(&answer, digest, host)) {
             self.breached_password(attempt, exchange, host);
+            return Verdict::Pass;
         }
-        Verdict::Pass
+        self.look_up(attempt, exchange, host)
     }
 
     fn response(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
@@ -170,29 +174,39 @@ impl LoginGuard {
         slot: &mut Slot,
         host: &dyn Host,
     ) -> Verdict {
-        if !watched.surely && found.users.is_empty() {
+        if !watched.surely && found.users.is_empty() && !found.hides {
             return Verdict::Pass;
         }
         let mut attempt = Attempt::new(watched, (found, body), exchange, (&self.pseudonyms, host.now()));
-        let seen = self.counts.look(&attempt, host);
+        self.counts.tell_apart(&mut attempt, host);
+        let seen = self.counts.look(&attempt, &self.limits, host);
         attempt.seen = seen;
         for finding in patterns::found(&seen, &self.limits).iter().filter(|finding| is_charged(finding, &seen)) {
             self.signal(finding, &mut attempt, exchange, host);
         }
-        let only = found.passwords.first().filter(|_| found.passwords.len() == 1);
-        let looked = self.breached.as_ref().zip(only).map(|(breached, password)| {
-            let digest = Digest::of(password);
-            attempt.digest = Some(digest);
-            breached.look(digest, host)
-        });
-        if looked == Some(Looked::Breached) {
-            self.breached_password(&mut attempt, exchange, host);
-        }
+        attempt.digests = found.passwords.iter().rev().map(|password| Digest::of(password)).collect();
+        let verdict = self.look_up(&mut attempt, exchange, host);
         slot.put(attempt);
-        match looked {
-            Some(Looked::Unknown(ask)) => Verdict::Ask(ask),
-            _ => Verdict::Pass,
+        verdict
+    }
+
+    /// Looks the passwords up among breached ones, until one is, or one has to be asked for.
+    fn look_up(&self, attempt: &mut Attempt, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        let Some(breached) = &self.breached else { return Verdict::Pass };
+        while let Some(digest) = attempt.digests.pop() {
+            match breached.look(digest, host) {
+                Looked::Breached => {
+                    self.breached_password(attempt, exchange, host);
+                    break;
+                }
+                Looked::NotBreached => {}
+                Looked::Unknown(ask) => {
+                    attempt.digest = Some(digest);
+                    return Verdict::Ask(ask);
+                }
+            }
         }
+        Verdict::Pass
     }
 
     fn breached_password(&self, attempt: &mut Attempt, exchange: &mut Exchange, host: &dyn Host) {
@@ -209,6 +223,9 @@ impl LoginGuard {
         };
         match self.outcomes.of(attempt.kind, response, body) {
             Some(true) => {
+                if attempt.surely {
+                    self.counts.accepted(&attempt, host);
+                }
                 let before = self.with_password.get();
                 if attempt.surely && (attempt.password.is_some() || before < WITH_PASSWORD) {
                     self.with_password.set((before + u32::from(attempt.password.is_some())).min(WITH_PASSWORD));
@@ -224,7 +241,8 @@ impl LoginGuard {
     fn failed(&self, attempt: &mut Attempt, exchange: &mut Exchange, host: &dyn Host) {
         let alarm = patterns::realm_times(&attempt.seen, &self.limits) >= 1.0;
         self.counts.failed(attempt, (attempt.seen.known, alarm), host);
-        let seen = self.counts.look(attempt, host);
+        let seen = self.counts.look(attempt, &self.limits, host);
+        attempt.seen = seen;
         for finding in patterns::found(&seen, &self.limits) {
             if is_charged(&finding, &seen) {
                 self.signal(&finding, attempt, exchange, host);

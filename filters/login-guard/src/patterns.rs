@@ -150,16 +150,23 @@ fn spraying(seen: &Seen, limits: &LoginLimits) -> Option<Finding> {
     (times >= 1.0).then(|| Finding { pattern: Pattern::Spraying, subject: Subject::Password, times, detail: detail() })
 }
 
+/// How far the failures of an account, within the window and within a day, are beyond their thresholds; an attack from 1 on.
+pub(crate) fn attack_times(window: Target, day: Target, limits: &LoginLimits) -> f64 {
+    target_times(window, 1.0, limits).max(target_times(day, DAY, limits))
+}
+
+fn target_times(target: Target, factor: f64, limits: &LoginLimits) -> f64 {
+    let sources = ratio(target.sources, factor * f64::from(limits.account_sources));
+    sources.min(ratio(target.tries, factor * f64::from(limits.account_failures)))
+}
+
 /// Many failures of one account from many sources.
 pub(crate) fn account_attack(seen: &Seen, limits: &LoginLimits) -> Option<Finding> {
-    let target = |target: Target, factor: f64| {
-        let sources = ratio(target.sources, factor * f64::from(limits.account_sources));
-        sources.min(ratio(target.tries, factor * f64::from(limits.account_failures)))
-    };
-    let (window, day) = (target(seen.account, 1.0), target(seen.account_day, DAY));
+    let (window, day) = (target_times(seen.account, 1.0, limits), target_times(seen.account_day, DAY, limits));
     let (times, of, span) =
         if window >= day { (window, seen.account, "") } else { (day, seen.account_day, " within a day") };
-    let detail = || format!("{} different logins to an account failed from {} sources{span}", of.tries, of.sources);
+    let whom = if seen.is_hidden { "with a hidden user" } else { "to an account" };
+    let detail = || format!("{} different logins {whom} failed from {} sources{span}", of.tries, of.sources);
     let subject = Subject::Account;
     (times >= 1.0).then(|| Finding { pattern: Pattern::AccountAttack, subject, times, detail: detail() })
 }

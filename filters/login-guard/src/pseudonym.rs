@@ -15,8 +15,14 @@ pub(crate) type Pseudonym = [u8; 16];
 pub(crate) enum Of {
     User,
     Password,
-    /// A body without a user that could be read.
+    /// A body with a user that could not be read.
     Body,
+    /// All users of a request that names several.
+    Several,
+    /// A user that the request hides: one account for all of them.
+    Hidden,
+    /// A password that is hidden.
+    HiddenPassword,
 }
 
 /// Makes pseudonyms with keys that change every 30 days.
@@ -49,6 +55,9 @@ impl Pseudonyms {
             Of::User => b"login guard user\0",
             Of::Password => b"login guard password\0",
             Of::Body => b"login guard body\0",
+            Of::Several => b"login guard users\0",
+            Of::Hidden => b"login guard hidden user\0",
+            Of::HiddenPassword => b"login guard hidden password\0",
         };
         // HMAC takes keys of any length.
         let Ok(mac) = Hmac::<Sha256>::new_from_slice(&self.secret) else { return [0; 16] };

@@ -40,8 +40,8 @@ impl LoginGuard {
         let subject: &[u8] = match finding.subject {
             Subject::Source => &attempt.source,
             Subject::Network => &attempt.network,
-            Subject::Password => attempt.password.as_ref().map_or(&[], |password| password),
-            Subject::Account => &attempt.user,
+            Subject::Password => &attempt.seen.sprayed,
+            Subject::Account => &attempt.seen.attacked,
             Subject::All => b"all",
         };
         let key = [finding.pattern.tag().as_bytes(), &[finding.subject as u8], subject].concat();
@@ -55,8 +55,8 @@ impl LoginGuard {
             return;
         }
         let mut reason = self.describe(finding);
-        let of_account = finding.subject == Subject::Account && attempt.has_user;
-        let account = self.pseudonyms.shown(&attempt.user).filter(|_| of_account).unwrap_or_default();
+        let account = attempt.account().filter(|_| finding.subject == Subject::Account);
+        let account = account.and_then(|account| self.pseudonyms.shown(account)).unwrap_or_default();
         if !account.is_empty() {
             reason.push_str("; the account is ");
             reason.push_str(&account);

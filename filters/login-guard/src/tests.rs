@@ -4,6 +4,7 @@ use snapshot::{Snapshot, Step};
 
 use super::*;
 
+mod decoys;
 mod extraction;
 mod privacy;
 mod rules;

@@ -100,7 +100,8 @@ fn half_a_million_keys_stay_bounded_and_one_that_fails_on_is_banned() {
     };
     let mut bytes = 0;
     for number in 0..500_000_u32 {
-        send(format!("key-{number}"), "192.0.2.1");
+        // From an address of its own each: those of one address count together.
+        send(format!("key-{number}"), &std::net::Ipv4Addr::from(0x0a00_0000 + number).to_string());
         if number == 300_000 {
             bytes = size(&host);
         }

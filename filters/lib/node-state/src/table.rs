@@ -2,7 +2,7 @@
 
 use crate::cas::{self, ATTEMPTS};
 use crate::codec::{MAX_FIELD, Stored, encode, entries};
-use crate::{Conflict, SharedData};
+use crate::{Conflict, SharedData, keyed_hash};
 
 /// A table's name and its limits. What does not fit pushes out the entry of the shard that expires first.
 #[derive(Debug, Clone, Copy)]
@@ -106,6 +106,20 @@ impl Table {
         Err(Conflict)
     }
 
+    /// Whether something is due again that is done once in `silence` milliseconds for each subject, over all workers of the node; if so,
+    /// it is noted. Where it cannot be noted, it is due. A subject may be of any length; a table that is asked this has no other entries.
+    #[must_use]
+    pub fn is_due(&self, data: &dyn SharedData, subject: &[u8], now: u64, silence: u64) -> bool {
+        let key = keyed_hash(data, self.name, subject).to_le_bytes();
+        let (mut known, until) = (false, now.saturating_add(silence));
+        let _ = self.update(data, &key, now, |entry| {
+            // One that ends later was noted before the clock was set back.
+            known = entry.is_some_and(|entry| entry.expires_at <= until);
+            if known { Update::Keep } else { Update::Put(Vec::new(), until) }
+        });
+        !known
+    }
+
     /// False where nothing more can give way.
     fn make_room(&self, entries: &mut Vec<Stored<'_>>, keeps: &impl Fn(&[u8]) -> bool) -> bool {
         while entries.len() >= self.entries_per_shard.max(1) {
@@ -201,6 +215,23 @@ mod tests {
         assert_eq!(TABLE.get(&data, b"n", 0).unwrap().value, [3]);
         TABLE.update(&data, b"n", 0, |_| Update::Remove).unwrap();
         assert_eq!(TABLE.get(&data, b"n", 0), None);
+    }
+
+    #[test]
+    fn what_was_done_is_due_again_after_the_silence() {
+        let data = MemorySharedData::default();
+        let due = |subject: &[u8], now| TABLE.is_due(&data, subject, now, 100);
+        assert_eq!(
+            [due(b"a", 0), due(b"a", 0), due(b"a", 99), due(b"a", 100), due(b"a", 101)],
+            [true, false, false, true, false]
+        );
+        assert_eq!([due(b"b", 150), due(b"a", 150)], [true, false], "subjects are apart");
+        let long = [b'x'; MAX_FIELD + 1];
+        assert_eq!([due(&long, 150), due(&long, 150)], [true, false], "one of any length");
+        // A clock that was set back makes no silence of days.
+        assert_eq!([due(&long, 50), due(&long, 149), due(&long, 150)], [true, false, true]);
+        let other = Table { name: "other", ..TABLE };
+        assert!(other.is_due(&data, b"b", 150, 100));
     }
 
     #[test]

@@ -1,18 +1,26 @@
 //! `application/x-www-form-urlencoded`.
 
-use super::{Credentials, Fields};
+use super::{Credentials, Fields, Place};
 
 /// The most fields that are read.
 const MAX_FIELDS: usize = 256;
 
-pub(super) fn read(body: &[u8], fields: &Fields, found: &mut Credentials) {
-    let mut pairs = body.split(|byte| *byte == b'&');
+pub(super) fn read(place: Place<'_>, body: &[u8], fields: &Fields, found: &mut Credentials) {
+    let mut pairs = body.split(|byte| *byte == b'&').flat_map(pieces);
     for pair in pairs.by_ref().take(MAX_FIELDS) {
         let mut halves = pair.splitn(2, |byte| *byte == b'=');
         let (name, value) = (halves.next().unwrap_or_default(), halves.next().unwrap_or_default());
-        fields.take(&decoded(name), &decoded(value), found);
+        fields.take(place, &decoded(name), &decoded(value), found);
     }
-    found.odd |= pairs.next().is_some();
+    if pairs.next().is_some() {
+        (found.odd, found.hides) = (true, true);
+    }
+}
+
+/// A pair, and where it has further ones behind `;`, which separates pairs for some backends, those as well.
+fn pieces(pair: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let separates = pair.split(|byte| *byte == b';').skip(1).any(|piece| piece.contains(&b'='));
+    std::iter::once(pair).chain(pair.split(move |byte| separates && *byte == b';').filter(move |_| separates))
 }
 
 /// Undoes `+` and percent-encoding; what is no escape stays.

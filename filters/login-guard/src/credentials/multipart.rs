@@ -31,14 +31,13 @@ pub(super) fn read(content_type: &[u8], body: &[u8], fields: &Fields, found: &mu
         }
         at = begin_of(rest, &delimiter, false);
         match field(rest.get(..at.unwrap_or(rest.len())).unwrap_or_default()) {
-            Part::Field(name, value) => fields.take(name, value, found),
             // What is a file for some is a field for others.
-            Part::File(Some(name), value) => fields.take(name, value, found),
-            Part::File(None, _) => {}
+            Part::Field(head, name, value) => fields.take((b"part", head), name, value, found),
+            Part::Nameless => {}
             Part::Odd => found.odd = true,
         }
     }
-    found.odd = true;
+    (found.odd, found.hides) = (true, true);
 }
 
 /// Where a delimiter begins: at the start of a line, `first` also at the start of the body.
@@ -50,9 +49,10 @@ fn begin_of(text: &[u8], delimiter: &[u8], first: bool) -> Option<usize> {
 }
 
 enum Part<'a> {
-    Field(&'a [u8], &'a [u8]),
-    /// A file, with its name if it has one.
-    File(Option<&'a [u8]>, &'a [u8]),
+    /// Its headers, its name and its value; also of a file.
+    Field(&'a [u8], &'a [u8], &'a [u8]),
+    /// A file without a name.
+    Nameless,
     /// It has no name that can be read.
     Odd,
 }
@@ -66,8 +66,8 @@ fn field(part: &[u8]) -> Part<'_> {
         |line: &&[u8]| line.get(..20).is_some_and(|name| name.eq_ignore_ascii_case(b"content-disposition:"));
     let Some(disposition) = lines.find(is_disposition) else { return Part::Odd };
     match parameter(disposition, b"name") {
-        name if parameter(disposition, b"filename").is_some() => Part::File(name, value),
-        Some(name) => Part::Field(name, value),
+        Some(name) => Part::Field(head, name, value),
+        None if parameter(disposition, b"filename").is_some() => Part::Nameless,
         None => Part::Odd,
     }
 }

@@ -1,14 +1,15 @@
 //! The spellings of a path.
 //!
-//! A scanner that looks for `/.env` may ask for `/%2eenv`, `//.env`, `/x/..;/.env` or `/.env%00.png`, because some backend or
-//! gateway reads that as the same. For a decoy it does not matter which backend does: no client has a reason to ask for it at
-//! all. So every spelling is undone here, while [`PathReadings`](exchange::PathReadings) names those that backends agree on.
+//! A client that wants `/.env` may ask for `/%2eenv`, `//.env`, `/x/..;/.env` or `/.env%00.png`, because some backend or
+//! gateway reads that as the same. Where it does not matter which backend does (decoys, what robots.txt forbids), every spelling is
+//! undone here, while [`PathReadings`](crate::PathReadings) names those that backends agree on.
 
 /// How often escapes are undone: what is escaped more often is left as it is.
 const ROUNDS: usize = 3;
 
-/// The text with its escapes undone, then with those undone that were escaped themselves, and so on. Nothing where it has none.
-pub(crate) fn decoded(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+/// The text with its escapes undone (`%41`, `%u0041`), then with those undone that were escaped themselves, in three rounds at most.
+/// Nothing where it has none.
+pub fn decoded(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     std::iter::successors(decode(text), |earlier| decode(earlier)).take(ROUNDS)
 }
 
@@ -53,8 +54,9 @@ fn hexadecimal<const DIGITS: usize>(text: &[u8]) -> Option<(u32, &[u8])> {
 
 /// The path that the laxest backends take one for, its escapes undone already: backslashes are slashes, it ends at a NUL, a `?` or a
 /// `#`, segments lose their parameters and the dots and spaces at their end, empty ones are left out, and `.` and `..` are resolved.
-/// Linear in its length.
-pub(crate) fn canonical(path: &[u8]) -> Vec<u8> {
+/// It begins with a slash. Linear in its length.
+#[must_use]
+pub fn canonical(path: &[u8]) -> Vec<u8> {
     let shortened = shortened(path);
     let path = without_authority(shortened.as_deref().unwrap_or(path));
     let path = path.split(|byte| b"\0?#".contains(byte)).next().unwrap_or_default();

@@ -1,9 +1,11 @@
 //! The files of a request: in forms, in other multipart bodies, in fields of JSON, and bodies that are files themselves.
 
-use exchange::{Body, Headers, Request};
+use exchange::{Body, Headers, Request, codings};
 use files::json::Field;
-use files::{Family, File, Findings, Format, Policy, Reason, Work, disposition, identify, inspect, json, mime};
-use seclang::body::multipart::{Limits, Part, Reader};
+use files::{
+    Family, File, Findings, Format, Policy, Reason, Work, disposition, identify, inspect, inspect_coded, json, mime,
+};
+use seclang::body::multipart::{Limits, Part as FormPart, Reader};
 
 /// Denied extensions that the last segments of ordinary paths have, such as those of pages, hosts and addresses
 /// (`/pages/index.html`, `/users/a@example.com`): of a body that says it is data, they do not make a file.
@@ -18,6 +20,9 @@ pub(crate) trait Sink {
 
     /// The content of a part as it was sent, where its transfer encoding was undone.
     fn sent(&mut self, content: &[u8], complete: bool);
+
+    /// A body as it was sent, where its content codings were undone: applications that do not undo them store it.
+    fn coded(&mut self, body: &[u8], complete: bool);
 
     /// The names that headers give a body which is no file by its type.
     fn names(&mut self, _names: &[Vec<u8>]) {}
@@ -42,6 +47,8 @@ pub(crate) struct Finder<'a, S> {
     max_files: usize,
     /// How many files there were.
     pub(crate) files: usize,
+    /// The body was cut off, and files may follow.
+    pub(crate) may_go_on: bool,
     pub(crate) sink: S,
 }
 
@@ -50,9 +57,19 @@ struct Content<'c> {
     sent: &'c [u8],
     /// With its transfer encoding undone; `None` if it has none that can be.
     decoded: Option<&'c [u8]>,
-    /// It is not the base64 that it says it is.
+    /// Its transfer encoding is not known, or it is not what that says.
     undecodable: bool,
     complete: bool,
+}
+
+/// A part that is no field of a form for certain.
+struct Part<'p> {
+    names: &'p [Vec<u8>],
+    kind: &'p [u8],
+    /// Its content coding (`Content-Encoding`).
+    coding: &'p [u8],
+    /// It is a file, if nothing else says so.
+    file: bool,
 }
 
 /// What a media type says of a body.
@@ -123,6 +140,10 @@ impl Sink for Inspector<'_> {
         }
     }
 
+    fn coded(&mut self, body: &[u8], _complete: bool) {
+        inspect_coded(body, self.policy, &mut self.findings);
+    }
+
     fn names(&mut self, names: &[Vec<u8>]) {
         let found = self.of_names(names, self.policy);
         self.take(&found, |reason| !matches!(reason, Reason::DeniedType | Reason::TypeNotAllowed));
@@ -149,22 +170,25 @@ impl Sink for Inspector<'_> {
 
 impl<'a, S: Sink> Finder<'a, S> {
     pub(crate) fn new(json_fields: &'a [Field], max_files: usize, sink: S) -> Self {
-        Self { json_fields, max_files, files: 0, sink }
+        Self { json_fields, max_files, files: 0, may_go_on: false, sink }
     }
 
     /// Finds the files of a body whose codings are undone.
     pub(crate) fn find(&mut self, request: &Request, body: Body<'_>) {
         let kind = request.headers.get("content-type").unwrap_or_default();
-        let carrier = if is_loosely_multipart(kind) { Carrier::Form } else { Carrier::of(kind) };
+        let carrier = carrier_of_body(kind);
+        let is_document = carrier == Carrier::Json || json::begins(body.bytes);
+        let has_parts = matches!(carrier, Carrier::Form | Carrier::Multipart);
+        self.may_go_on = !body.complete && (has_parts || is_document && !self.json_fields.is_empty());
         match carrier {
-            Carrier::Form => self.form(kind, body),
+            Carrier::Form => self.form(kind, body, MAX_NESTED),
             Carrier::Multipart => self.multipart(kind, body, MAX_NESTED),
             // Some applications read JSON whatever the type.
             Carrier::Json => self.json(body),
             Carrier::Data | Carrier::Raw if json::begins(body.bytes) => self.json(body),
             Carrier::Data | Carrier::Raw => {}
         }
-        if !matches!(carrier, Carrier::Form | Carrier::Multipart) {
+        if !has_parts {
             if !self.json_fields.is_empty() && json::begins_wide(body.bytes) {
                 self.sink.problem(Reason::UndecodableBody, "the body is JSON in UTF-16 or UTF-32, which is not read");
             }
@@ -181,6 +205,21 @@ impl<'a, S: Sink> Finder<'a, S> {
         }
     }
 
+    /// Finds what a coded body is for applications that do not undo its codings: a form with other parts, a document, a file.
+    pub(crate) fn coded(&mut self, request: &Request, coded: Body<'_>, decoded: &[u8]) {
+        let kind = request.headers.get("content-type").unwrap_or_default();
+        if hides_parts(kind, coded, decoded) {
+            let detail = "the coded bytes of the body hold parts that the decoded body does not have";
+            self.sink.problem(Reason::UndecodableBody, detail);
+        }
+        if !self.json_fields.is_empty() && json::begins(coded.bytes) {
+            self.sink.problem(Reason::UndecodableBody, "the coded bytes of the body are JSON as well");
+        }
+        if carrier_of_body(kind) == Carrier::Raw || is_disguised(coded.bytes) {
+            self.sink.coded(coded.bytes, coded.complete);
+        }
+    }
+
     /// Takes one file, unless there were enough; whether it was taken.
     fn file(&mut self, file: &File<'_>) -> bool {
         self.files += 1;
@@ -193,17 +232,18 @@ impl<'a, S: Sink> Finder<'a, S> {
         true
     }
 
-    fn form(&mut self, kind: &[u8], body: Body<'_>) {
+    /// A form, also one that is the part of another body. Parts may lie so deep in each other.
+    fn form(&mut self, kind: &[u8], body: Body<'_>, depth: u8) {
         let limits = Limits { files: self.max_files, ..Limits::default() };
         let mut reader = Reader::new(kind, limits, true);
         reader.feed(body.bytes);
         let open = if body.complete { None } else { reader.take_open_part() };
         let form = reader.finish();
         for part in &form.parts {
-            self.part(part, true);
+            self.part(part, true, depth);
         }
         if let Some(part) = &open {
-            self.part(part, false);
+            self.part(part, false, depth);
         }
         if let Some(why) = form.error.filter(|_| form.malformed || body.complete) {
             let why = why.trim_start_matches("Multipart: ").trim_end_matches('.');
@@ -216,26 +256,29 @@ impl<'a, S: Sink> Finder<'a, S> {
     }
 
     /// A part of a form, if it is a file: by a name, or by a media type that fields do not have.
-    fn part(&mut self, part: &Part, complete: bool) {
+    fn part(&mut self, part: &FormPart, complete: bool, depth: u8) {
         let header = |name: &str| part.headers.iter().find_map(|line| header_value(line, name));
         let kind = header("content-type").unwrap_or_default();
-        let mut names = disposition::names(header("content-disposition").unwrap_or_default(), "filename");
+        let disposition = header("content-disposition").unwrap_or_default();
+        let mut names = disposition::names(disposition, "filename");
         names.extend(part.filename.iter().chain(&part.extended_filename).filter(|name| !name.is_empty()).cloned());
         names.extend(disposition::names(kind, "name"));
         let sent = part.value.as_slice();
         let encoding = header("content-transfer-encoding").unwrap_or_default().trim_ascii();
         let decoded = mime::decoded(encoding, sent, complete);
-        let undecodable = decoded.is_none() && encoding.eq_ignore_ascii_case(b"base64");
+        let undecodable = decoded.is_none() && !mime::is_plain(encoding);
         let content = Content { sent, decoded: decoded.as_deref(), undecodable, complete };
-        self.carried(&names, kind, &content, MAX_NESTED);
+        let coding = header("content-encoding").unwrap_or_default();
+        self.carried(&Part { names: &names, kind, coding, file: mime::is_attachment(disposition) }, &content, depth);
     }
 
     /// A part of any multipart body: a file, more parts, or both, as an application that does not read multipart types in parts stores it.
-    fn carried(&mut self, names: &[Vec<u8>], kind: &[u8], content: &Content<'_>, depth: u8) {
+    fn carried(&mut self, part: &Part<'_>, content: &Content<'_>, depth: u8) {
         let &Content { sent, decoded, undecodable, complete } = content;
-        let typed = !kind.is_empty() && Carrier::of(kind) == Carrier::Raw;
+        let &Part { names, kind, coding, file } = part;
+        let carrier = Carrier::of(kind);
         let is_multipart = mime::is_multipart(kind);
-        if !names.is_empty() || typed {
+        if file || !names.is_empty() || !kind.is_empty() && carrier == Carrier::Raw {
             let media_type = Some(kind).filter(|kind| !kind.is_empty());
             let file = File { names, media_type, content: decoded.unwrap_or(sent), complete, length: None };
             // Some applications undo the encoding, others store what was sent.
@@ -243,22 +286,30 @@ impl<'a, S: Sink> Finder<'a, S> {
                 self.sink.sent(sent, complete);
             }
             if undecodable {
-                self.sink.problem(Reason::UndecodableBody, "a part is not the base64 that it says it is");
+                self.sink.problem(Reason::UndecodableBody, "the transfer encoding of a part cannot be undone");
+            }
+            // Few applications look at the coding of a part, and those store what it stands for.
+            if !codings::is_identity(coding) {
+                self.sink.problem(Reason::UndecodableBody, "a part has a content coding, which is not undone");
             }
         }
-        if is_multipart && (decoded.is_some() || undecodable) {
+        if is_loosely_multipart(kind) {
+            self.sink
+                .problem(Reason::MalformedMultipart, "some applications read the type of a part as a multipart one");
+        } else if is_multipart && (decoded.is_some() || undecodable) {
             let detail = "a multipart body within another has a transfer encoding (RFC 2045, section 6.4)";
             self.sink.problem(Reason::MalformedMultipart, detail);
         } else if is_multipart {
-            self.multipart(kind, Body { bytes: sent, complete }, depth - 1);
+            let body = Body { bytes: sent, complete };
+            match depth.checked_sub(1).filter(|depth| *depth > 0) {
+                Some(depth) if carrier == Carrier::Form => self.form(kind, body, depth),
+                Some(depth) => self.multipart(kind, body, depth),
+                None => self.sink.problem(Reason::MalformedMultipart, "multipart bodies lie in each other too deep"),
+            }
         }
     }
 
     fn multipart(&mut self, kind: &[u8], body: Body<'_>, depth: u8) {
-        if depth == 0 {
-            self.sink.problem(Reason::MalformedMultipart, "multipart bodies lie in each other too deep");
-            return;
-        }
         let parts = match mime::parts(kind, body.bytes, body.complete) {
             Ok(parts) => parts,
             Err(why) => {
@@ -270,7 +321,11 @@ impl<'a, S: Sink> Finder<'a, S> {
             let sent = part.raw.as_deref().unwrap_or(&part.content);
             let decoded = part.raw.is_some().then_some(part.content.as_slice());
             let content = Content { sent, decoded, undecodable: part.undecodable, complete: part.complete };
-            self.carried(&part.names, &part.content_type, &content, depth);
+            // A part that is no form's is data or a file, which its type and its name may not say.
+            let is_multipart = mime::is_multipart(&part.content_type);
+            let file = part.attachment || !is_multipart && is_disguised(decoded.unwrap_or(sent));
+            let (names, kind, coding) = (part.names.as_slice(), part.content_type.as_slice(), part.coding.as_slice());
+            self.carried(&Part { names, kind, coding, file }, &content, depth);
         }
     }
 
@@ -302,10 +357,16 @@ impl<'a, S: Sink> Finder<'a, S> {
         names.extend(headers.all("slug").flat_map(disposition::path_names));
         names.extend(put_names(request));
         let media_type = Some(kind).filter(|kind| !kind.is_empty());
-        let length = if headers.get("content-encoding").is_none() { content_length(headers) } else { None };
+        // What is coded has another length.
+        let length = content_length(headers).filter(|_| codings::is_identity(&codings::list(headers)));
         let file = File { names: &names, media_type, content: body.bytes, complete: body.complete, length };
         self.file(&file);
     }
+}
+
+/// What the media type of a body says of it.
+fn carrier_of_body(kind: &[u8]) -> Carrier {
+    if is_loosely_multipart(kind) { Carrier::Form } else { Carrier::of(kind) }
 }
 
 /// Whether a body that says it is data is a file by its content.
@@ -372,8 +433,8 @@ fn boundary(kind: &[u8]) -> Vec<u8> {
 }
 
 /// Whether the bytes of a coded body hold parts of a form that the decoded body does not have.
-pub(crate) fn hides_parts(headers: &Headers, coded: Body<'_>, decoded: &[u8]) -> bool {
-    let boundary = boundary(headers.get("content-type").unwrap_or_default());
+fn hides_parts(kind: &[u8], coded: Body<'_>, decoded: &[u8]) -> bool {
+    let boundary = boundary(kind);
     !boundary.is_empty() && mime::hides_parts(&boundary, coded.bytes, coded.complete, decoded)
 }
 

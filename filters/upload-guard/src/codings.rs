@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use exchange::Body;
 use exchange::codings::is_identity;
 use files::Reason;
-use seclang::body::decode::{DecodeError, decode};
-use seclang::body::decode_prefix;
+use seclang::body::decode::DecodeError;
+use seclang::body::{Beginning, decode_beginning};
 
 /// A body whose codings are undone.
 pub(crate) struct Decoded<'b> {
@@ -22,22 +22,24 @@ pub(crate) struct Undecodable {
     pub(crate) detail: String,
 }
 
-/// Undoes the codings of a body, up to `limit` bytes and to `ratio` times its length.
+/// Undoes the codings of a body, up to `limit` bytes and to `ratio` times its length. Of a body that is longer, or whose end is missing,
+/// the beginning is there.
 pub(crate) fn decoded<'b>(coding: &[u8], body: Body<'b>, limit: usize, ratio: u32) -> Result<Decoded<'b>, Undecodable> {
     if is_identity(coding) {
         return Ok(Decoded { bytes: Cow::Borrowed(body.bytes), complete: body.complete });
     }
-    match decode(coding, body.bytes, limit, ratio) {
-        Ok(bytes) => Ok(Decoded { bytes: Cow::Owned(bytes), complete: body.complete }),
+    match decode_beginning(coding, body.bytes, body.complete, limit, ratio) {
+        Ok(Beginning { bytes, complete }) => Ok(Decoded { bytes: Cow::Owned(bytes), complete }),
         Err(DecodeError::Ratio) => {
             let detail = format!("the body expands to more than {ratio} times its length");
             Err(Undecodable { reason: Reason::ArchiveBomb, detail })
         }
-        Err(error) => {
-            let cut = error == DecodeError::TooLarge || error == DecodeError::Truncated && !body.complete;
-            let prefix = decode_prefix(coding, body.bytes, limit).filter(|_| cut);
-            let whole = prefix.map(|bytes| Decoded { bytes: Cow::Owned(bytes), complete: false });
-            whole.ok_or_else(|| Undecodable { reason: Reason::UndecodableBody, detail: error.to_string() })
+        Err(DecodeError::Unknown) => {
+            let coding = coding.get(..64).unwrap_or(coding).escape_ascii();
+            let detail =
+                format!("the content coding `{coding}` of the body is not known, or has more than three steps");
+            Err(Undecodable { reason: Reason::UndecodableBody, detail })
         }
+        Err(error) => Err(Undecodable { reason: Reason::UndecodableBody, detail: error.to_string() }),
     }
 }

@@ -74,17 +74,15 @@ impl Plugin for UploadGuard {
     fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let mut finder = Finder::new(&self.json_fields, self.max_files, Inspector::new(&self.policy));
         let complete = self.find(exchange, body, &mut finder);
-        let partial = !complete && finder.files > 0;
+        let partial = !complete && (finder.files > 0 || finder.may_go_on);
         if partial {
             exchange.score.add(signal(PARTIAL.into(), self.partial_note(), 0.0, host));
         }
         if let Some(refusal) = self.react(finder.sink.findings.list(), partial, exchange, host) {
             return refusal;
         }
-        match finder.files {
-            0 => Verdict::Pass,
-            _ => self.scan(partial, exchange, slot),
-        }
+        // Files may be where the body was not inspected.
+        if finder.files > 0 || partial { self.scan(partial, exchange, slot) } else { Verdict::Pass }
     }
 
     fn answered(&self, exchange: &mut Exchange, answer: Answer, slot: &mut Slot, host: &dyn Host) -> Verdict {
@@ -105,9 +103,8 @@ impl UploadGuard {
         match codings::decoded(&coding, body, self.limit, ratio) {
             Ok(Decoded { bytes, complete }) => {
                 let coded = matches!(bytes, Cow::Owned(_));
-                if coded && body::hides_parts(&request.headers, body, &bytes) {
-                    let detail = "the coded bytes of the body hold parts that the decoded body does not have";
-                    finder.sink.findings.add(Reason::UndecodableBody, detail);
+                if coded {
+                    finder.coded(request, body, &bytes);
                 }
                 finder.find(request, Body { bytes: &bytes, complete });
                 complete

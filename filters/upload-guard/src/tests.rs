@@ -11,7 +11,9 @@ use super::*;
 
 mod bodies;
 mod carriers;
+mod codings;
 mod limits;
+mod nested;
 mod scans;
 
 const FORM: &str = "multipart/form-data; boundary=cut";

@@ -1,7 +1,7 @@
 //! Compound files (MS-CFB): office documents of before 2007, mails of Outlook, installers.
 
 use crate::Format;
-use crate::bytes::{le16, slice};
+use crate::bytes::{le16, le32, slice};
 
 /// The length of an entry of the directory, in bytes (MS-CFB 2.6.1).
 const ENTRY: usize = 128;
@@ -33,7 +33,30 @@ pub(crate) fn read(bytes: &[u8]) -> Compound {
             format = Format::Msi;
         }
     }
+    if format == Format::Ole && (has_presentation_macros(bytes) || has_macro_sheet(bytes)) {
+        format = Format::Macro;
+    }
     Compound { format, encrypted }
+}
+
+/// Whether a presentation says that it has macros, which are compressed in it (MS-PPT, 2.4.10 and 2.4.11).
+fn has_presentation_macros(bytes: &[u8]) -> bool {
+    let infos = memchr::memmem::find_iter(bytes, b"\x1f\0\xff\x03\x14\0\0\0\x02\0\0\x04\x0c\0\0\0");
+    infos.into_iter().any(|at| le32(bytes, at + 20) == Some(1))
+}
+
+/// Whether a workbook has a sheet of macros of Excel 4 (MS-XLS, 2.4.28): a record of this type, whose length is that of the name in it.
+fn has_macro_sheet(bytes: &[u8]) -> bool {
+    memchr::memmem::find_iter(bytes, b"\x85\0").any(|at| {
+        let Some([low, high, _, _, _, _, state, kind, length, wide]) = slice(bytes, at + 2, 10) else { return false };
+        let (record, length) = (u16::from_le_bytes([*low, *high]), u16::from(*length));
+        // Excel 95 has no byte that says whether the name is in UTF-16.
+        let named = match wide {
+            0 | 1 => record == 8 + length * (1 + u16::from(*wide)),
+            _ => false,
+        };
+        *state <= 2 && *kind == 1 && (1..=31).contains(&length) && (named || record == 7 + length)
+    })
 }
 
 /// The name of an entry; `None` where the bytes are no entry.

@@ -3,8 +3,8 @@
 use memchr::memmem;
 
 use crate::bytes::{be16, be32, find_ignoring_case, le32, place, slice};
-use crate::text::tags;
-use crate::{Family, Format, archive};
+use crate::text::{self, tags};
+use crate::{Family, Format, archive, magic};
 
 /// How far a PDF may begin behind the start of a file for readers (PDF 1.7, appendix H.3.4.1), in bytes.
 const PDF_REACH: usize = 1024;
@@ -22,6 +22,9 @@ pub(crate) fn polyglot(bytes: &[u8], format: Format, complete: bool) -> Option<S
             return Some(format!("a file of the format {format} is a PHP archive as well"));
         }
     }
+    if let Some(how) = container(bytes, format) {
+        return Some(how);
+    }
     if pdf && !bytes.trim_ascii_start().starts_with(b"%PDF-") {
         return Some("data is in front of a PDF".to_owned());
     }
@@ -31,9 +34,9 @@ pub(crate) fn polyglot(bytes: &[u8], format: Format, complete: bool) -> Option<S
                 return Some(format!("an image of the format {format} holds a page"));
             }
         }
-        if begins_script(bytes, format) {
-            return Some(format!("an image of the format {format} begins as a script does"));
-        }
+    }
+    if begins_script(bytes, format) {
+        return Some(format!("a file of the format {format} begins as a script does"));
     }
     if media || format == Format::Unknown || family == Family::Text {
         for (signature, other) in [(b"Rar!\x1a\x07".as_slice(), Format::Rar), (b"7z\xbc\xaf\x27\x1c", Format::SevenZip)]
@@ -60,7 +63,9 @@ pub(crate) fn polyglot(bytes: &[u8], format: Format, complete: bool) -> Option<S
         return Some(format!("a file of the format {format} is a ZIP file as well"));
     }
     let behind = end_of_image(bytes, format).and_then(|end| bytes.get(end..)).filter(|behind| behind.len() > 3);
-    let other = behind.map(crate::identify).filter(|other| {
+    // Which kind of ZIP file it is does not matter, and takes work to find out.
+    let kind = |behind: &[u8]| if magic::binary(behind) == Format::Zip { Format::Zip } else { crate::identify(behind) };
+    let other = behind.map(kind).filter(|other| {
         matches!(
             other.family(),
             Family::Executable | Family::Script | Family::Html | Family::Archive | Family::Document
@@ -69,13 +74,43 @@ pub(crate) fn polyglot(bytes: &[u8], format: Format, complete: bool) -> Option<S
     other.map(|other| format!("a file of the format {other} follows an image of the format {format}"))
 }
 
+/// How a file is an archive as well by headers that are not at its beginning, or how an archive of that kind is something else by its
+/// beginning.
+fn container(bytes: &[u8], format: Format) -> Option<String> {
+    if format == Format::Tar {
+        if let Some(other) = magic::marked(bytes) {
+            return Some(format!("a tar file begins as one of the format {other} does"));
+        }
+        return text::begins_as_code(bytes).then(|| "a tar file begins as a page or a script does".to_owned());
+    }
+    let as_well = |other: Format| Some(format!("a file of the format {format} is one of the format {other} as well"));
+    if archive::is_tar(bytes) {
+        return as_well(Format::Tar);
+    }
+    // Readers skip what is no header.
+    let media = matches!(format.family(), Family::Image | Family::Audio | Family::Video | Family::Font | Family::Text);
+    if media && holds_tar(bytes) {
+        return as_well(Format::Tar);
+    }
+    let is_disk =
+        format != Format::Iso && format.family() != Family::Executable && slice(bytes, 32_769, 5) == Some(b"CD001");
+    if is_disk { as_well(Format::Iso) } else { None }
+}
+
+/// Whether a block of a file is a header of tar.
+fn holds_tar(bytes: &[u8]) -> bool {
+    let mut starts = memmem::find_iter(bytes, b"ustar").filter_map(|at| at.checked_sub(257));
+    starts.any(|at| at.is_multiple_of(512) && bytes.get(at..).is_some_and(archive::is_tar))
+}
+
 /// Whether the last end of a ZIP file in a PDF is in a stream of it.
 fn ends_in_stream(bytes: &[u8]) -> bool {
     let end = memmem::rfind(bytes, b"PK\x05\x06").and_then(|at| bytes.get(at..)).unwrap_or_default();
     memmem::find(end, b"endstream").is_some()
 }
 
-/// Whether the header of an image is the beginning of a script: `GIF89a/*`, `GIF89a=1`, `BM=`, a first segment of JPEG of 0x2f2a bytes.
+/// Whether the header of a file is the beginning of a script: `GIF89a/*`, `GIF89a=1`, `BM=`, `RIFF=1;/*WAVE`, `fLaC=1`, a first segment of
+/// JPEG of 0x2f2a bytes.
 fn begins_script(bytes: &[u8], format: Format) -> bool {
     let begins = |pair: Option<&[u8]>| match pair {
         Some(b"/*" | b"//") => true,
@@ -86,8 +121,18 @@ fn begins_script(bytes: &[u8], format: Format) -> bool {
         Format::Gif => begins(slice(bytes, 6, 2)),
         Format::Bmp => begins(slice(bytes, 2, 2)) && le32(bytes, 2).map(place) != Some(bytes.len()),
         Format::Jpeg => slice(bytes, 4, 2) == Some(b"/*"),
+        // Four bytes of length, which no file has that is made of letters: the shortest of these is half a GiB.
+        Format::Webp | Format::Wav | Format::Avi | Format::Icon | Format::Aiff => {
+            begins(slice(bytes, 4, 2)) && slice(bytes, 4, 4).is_some_and(|length| length.iter().all(is_shown))
+        }
+        // The type of the first block, which is 0, and its length.
+        Format::Flac => begins(slice(bytes, 4, 2)),
         _ => false,
     }
+}
+
+fn is_shown(byte: &u8) -> bool {
+    byte.is_ascii_graphic() || byte.is_ascii_whitespace()
 }
 
 /// Where an image ends, for the formats that say so.

@@ -1,7 +1,9 @@
 //! One file: its names, its length, its type, its archives.
 
 use crate::archive::{Opener, Work, is_opened};
-use crate::{Family, Findings, Format, Name, Policy, Reading, Reason, cfb, ends, identify, text};
+use crate::{
+    Family, Findings, Format, Name, Policy, Reading, Reason, cfb, check, ends, identify, identify_within, text,
+};
 
 /// Extensions of texts that may begin with tags of HTML.
 const PLAIN: [&str; 7] = ["md", "markdown", "mdx", "rst", "txt", "csv", "log"];
@@ -28,7 +30,7 @@ pub struct File<'a> {
 pub fn inspect(file: &File<'_>, policy: &Policy, work: &mut Work, findings: &mut Findings) -> Format {
     let names: Vec<Name> = file.names.iter().map(|name| Name::read(name)).collect();
     for name in &names {
-        check_name(name, policy, findings);
+        check::file(name, policy, findings);
     }
     let there = u64::try_from(file.content.len()).unwrap_or(u64::MAX);
     let length = file.length.unwrap_or(there).max(there);
@@ -36,7 +38,7 @@ pub fn inspect(file: &File<'_>, policy: &Policy, work: &mut Work, findings: &mut
         let most = policy.max_file_size;
         findings.add(Reason::FileTooLarge, format!("a file has {length} bytes, more than {most}"));
     }
-    let format = as_named(identify(file.content), &names, file);
+    let format = as_named(kind(file.content, &names, policy, work, findings), &names, file);
     check_type(format, &names, policy, findings);
     if format != Format::Empty {
         check_media_type(file, policy, findings);
@@ -51,67 +53,42 @@ pub fn inspect(file: &File<'_>, policy: &Policy, work: &mut Work, findings: &mut
         findings.add(Reason::UnreadableArchive, "an office document is encrypted");
     }
     if is_opened(format) || is_zip(file.content) {
-        let opened = if format.is_zip() || !is_zip(file.content) { format } else { Format::Zip };
+        // Documents with macros are ZIP files as well.
+        let opened = if is_opened(format) { format } else { Format::Zip };
         // What stops it is among the findings.
         let _ = Opener::new(policy, work, findings, file.content.len()).open(file.content, opened, 1, file.complete);
     }
     format
 }
 
-fn check_name(name: &Name, policy: &Policy, findings: &mut Findings) {
-    let shown = &name.shown;
-    if name.null_byte {
-        findings.add(Reason::NullByte, format!("the name `{shown}` holds a NUL byte"));
-    }
-    if name.leaves_folder {
-        findings.add(Reason::ZipSlip, format!("the name `{shown}` has a path out of its folder"));
-    }
-    if name.reordered {
-        findings.add(Reason::DoubleExtension, format!("the name `{shown}` holds characters that hide its extension"));
-    }
-    let whole = name.whole.trim_start_matches('.');
-    if let Some(extension) = name.extension().filter(|extension| policy.denies_extension(extension)) {
-        findings.add(Reason::DeniedExtension, format!("the name `{shown}` has the denied extension {extension}"));
-    } else if policy.denies_extension(whole) && name.whole.contains('.') {
-        findings.add(Reason::DeniedExtension, format!("the name `{shown}` is denied"));
-    }
-    let inner = name.extensions.split_last().map(|(_, inner)| inner).unwrap_or_default();
-    if let Some(extension) = inner.iter().find(|extension| policy.denies_inner(extension)) {
-        let detail = format!("the name `{shown}` has the denied extension {extension} in front of its last one");
-        findings.add(Reason::DoubleExtension, detail);
-    }
-    for other in &name.others {
-        check_reading(name, other, policy, findings);
-    }
-    if name.undecodable {
-        findings.add(Reason::UndecodableBody, format!("the character set of the name `{shown}` is not read"));
-    }
-    if !policy.allows_extension(name.extension().unwrap_or_default()) {
-        findings.add(Reason::ExtensionNotAllowed, format!("the extension of `{shown}` is none of those allowed"));
-    }
+/// The format of a file by its content. What it takes to find out which kind of ZIP file it is belongs to the work.
+fn kind(content: &[u8], names: &[Name], policy: &Policy, work: &mut Work, findings: &mut Findings) -> Format {
+    let found = identify_within(content, policy.limits.entries, work.budget());
+    found.unwrap_or_else(|| {
+        if !policy.reject_unreadable {
+            return Format::Macro;
+        }
+        let detail = "to find out whether an office document has macros takes more work than is allowed";
+        findings.add(Reason::UnreadableArchive, detail);
+        let named = names.iter().filter_map(Name::extension).flat_map(Format::of_extension);
+        named.into_iter().find(|format| format.is_zip()).unwrap_or(Format::Zip)
+    })
 }
 
-/// Checks what a name is for others.
-fn check_reading(name: &Name, other: &Reading, policy: &Policy, findings: &mut Findings) {
-    let shown = &name.shown;
-    let whole = other.whole.trim_start_matches('.');
-    if let Some(extension) = other.extension().filter(|extension| policy.denies_extension(extension)) {
-        let detail = format!("the name `{shown}` has the denied extension {extension} in another reading");
-        findings.add(Reason::DeniedExtension, detail);
-    } else if policy.denies_extension(whole) && other.whole.contains('.') {
-        findings.add(Reason::DeniedExtension, format!("the name `{shown}` is denied in another reading"));
+/// Inspects a body as it was sent, whose content codings are undone otherwise: whether it is something that is run, as some applications
+/// store it.
+pub fn inspect_coded(content: &[u8], policy: &Policy, findings: &mut Findings) {
+    let format = identify(content);
+    let runs = matches!(format.family(), Family::Executable | Family::Script | Family::Html | Family::Svg);
+    if runs && policy.denies_type(format) {
+        let family = format.family().word();
+        let detail = format!("the coded bytes of the body are of the denied type {format} ({family})");
+        findings.add(Reason::DeniedType, detail);
     }
-    // Without the signs and letters that are removed, words of ordinary names are extensions in front of the last one:
-    // `Guide (setup.exe).pdf`. Those of PHP alone count there.
-    let inner = other.extensions.split_last().map(|(_, inner)| inner).unwrap_or_default();
-    let denied =
-        |extension: &&String| policy.denies_inner(extension) && (!other.reduced || extension.starts_with("ph"));
-    if let Some(extension) = inner.iter().find(denied) {
-        let detail = format!("the name `{shown}` has the denied extension {extension} in front of its last one");
-        findings.add(Reason::DoubleExtension, detail);
-    }
-    if !other.reduced && !policy.allows_extension(other.extension().unwrap_or_default()) {
-        findings.add(Reason::ExtensionNotAllowed, format!("the extension of `{shown}` is none of those allowed"));
+    // The bytes of a coding may be those of any format by chance, but for long texts.
+    let script = text::tags::in_binary(content).filter(|_| !runs && format.family() != Family::Archive);
+    if let Some(script) = script {
+        findings.add(Reason::Polyglot, format!("the coded bytes of the body hold a script of the type {script}"));
     }
 }
 

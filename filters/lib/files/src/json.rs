@@ -1,5 +1,7 @@
 //! Files in fields of JSON: text that is found by the path of its field, in one pass and as far as the document goes.
 
+use names::folded;
+
 use crate::base64::whole_base64;
 
 /// How deep arrays and objects may lie in each other; what is deeper is not looked at.
@@ -63,16 +65,6 @@ impl Field {
         }
         Ok(Self { path: steps, name: Some(folded(name.as_bytes())).filter(|name| !name.is_empty()) })
     }
-}
-
-/// A key without its case, as the applications compare that ignore it: the long s and the Kelvin sign are `s` and `k`.
-fn folded(key: &[u8]) -> Vec<u8> {
-    if key.is_ascii() {
-        return key.to_ascii_lowercase();
-    }
-    let text = String::from_utf8_lossy(key);
-    let letters = text.chars().map(|letter| if letter == '\u{17f}' { 's' } else { letter });
-    letters.flat_map(char::to_lowercase).collect::<String>().into_bytes()
 }
 
 /// Whether a body begins as a document of JSON does that is an object or an array.

@@ -10,6 +10,7 @@ mod archive;
 mod base64;
 mod bytes;
 mod cfb;
+mod check;
 pub mod disposition;
 mod ends;
 mod finding;
@@ -26,7 +27,7 @@ pub use archive::Work;
 pub use base64::{base64, data_url, quoted_printable};
 pub use finding::{Finding, Findings, Reason};
 pub use format::{Family, Format, is_type_word, type_words};
-pub use inspect::{File, inspect};
+pub use inspect::{File, inspect, inspect_coded};
 pub use name::{Name, Reading};
 pub use policy::{DENIED_EXTENSIONS, DENIED_TYPES, Limits, Policy, RATIO_FREE, WORK_BYTES, WORK_MEMORY, WORK_STEPS};
 
@@ -35,19 +36,29 @@ const ACTIVE_PDF: [&[u8]; 4] = [b"/JavaScript", b"/JS ", b"/JS(", b"/Launch"];
 /// How far a PDF may begin behind the start of a file, in bytes.
 const PDF_REACH: usize = 1024;
 
-/// The format of a file by its content.
+/// The most bytes that are decompressed to find out what a ZIP file is, where nothing else bounds that.
+const KIND_BYTES: u64 = 4 << 20;
+
+/// The format of a file by its content. An office document whose parts take more than 4 MiB to be told is one with macros.
 #[must_use]
 pub fn identify(content: &[u8]) -> Format {
+    let mut budget = KIND_BYTES;
+    identify_within(content, u64::from(u16::MAX), &mut budget).unwrap_or(Format::Macro)
+}
+
+/// The format of a file by its content: of a ZIP file by so many entries and one. `None` where it takes more than `budget`, the bytes that
+/// may still be decompressed.
+pub(crate) fn identify_within(content: &[u8], entries: u64, budget: &mut u64) -> Option<Format> {
     if content.is_empty() {
-        return Format::Empty;
+        return Some(Format::Empty);
     }
-    match magic::binary(content) {
-        Format::Zip => archive::kind_of_zip(content),
+    Some(match magic::binary(content) {
+        Format::Zip => return archive::kind_of_zip(content, entries, budget),
         Format::Ole => cfb::read(content).format,
         Format::Pdf => pdf(content),
         Format::Unknown => unsigned(content),
         format => format,
-    }
+    })
 }
 
 /// The format of a file without a signature.

@@ -1,7 +1,7 @@
 //! Formats by their first bytes.
 
-use crate::Format;
 use crate::bytes::{be16, be32, le16, le32, place, slice};
+use crate::{Family, Format, archive};
 
 /// Signatures at the beginning of a file that decide alone. The longest of those that match decides.
 const SIGNATURES: &[(&[u8], Format)] = &[
@@ -11,6 +11,8 @@ const SIGNATURES: &[(&[u8], Format)] = &[
     (b"\xce\xfa\xed\xfe", Format::MachO),
     (b"\xcf\xfa\xed\xfe", Format::MachO),
     (b"dex\n03", Format::Dex),
+    (b"dex\n04", Format::Dex),
+    (b"cdex00", Format::Dex),
     (b"\0asm\x01\0\0\0", Format::Wasm),
     (b"\x4c\0\0\0\x01\x14\x02\0\0\0\0\0\xc0\0\0\0\0\0\0\x46", Format::Lnk),
     (b"ITSF\x03\0\0\0", Format::Chm),
@@ -92,14 +94,38 @@ const SHORT: &[Format] =
 
 /// The format of bytes that are not text, by their signature; [`Format::Unknown`] if they have none.
 pub(crate) fn binary(bytes: &[u8]) -> Format {
-    let longest = SIGNATURES.iter().filter(|(signature, _)| bytes.starts_with(signature));
-    if let Some((_, format)) = longest.max_by_key(|(signature, _)| signature.len()) {
-        let doubtful = SHORT.contains(format) && looks_like_text(bytes);
+    let format = beginning(bytes);
+    // A tar file begins with a name, and that with any signature. Its sum is no chance, but a program is one all the same.
+    let is_program = match format {
+        // Names begin with these letters as well.
+        Format::Crx | Format::Flash => false,
+        Format::Pe => has_program_header(bytes),
+        format => format.family() == Family::Executable,
+    };
+    if !is_program && archive::is_tar(bytes) { Format::Tar } else { format }
+}
+
+/// The format of bytes by their beginning, which may be the name of the first entry of a tar file.
+fn beginning(bytes: &[u8]) -> Format {
+    if let Some((_, format)) = signature(bytes) {
+        let doubtful = SHORT.contains(&format) && looks_like_text(bytes);
         if !doubtful {
-            return *format;
+            return format;
         }
     }
     structured(bytes).unwrap_or(Format::Unknown)
+}
+
+fn signature(bytes: &[u8]) -> Option<(&'static [u8], Format)> {
+    let matching = SIGNATURES.iter().filter(|(signature, _)| bytes.starts_with(signature));
+    matching.max_by_key(|(signature, _)| signature.len()).copied()
+}
+
+/// The format whose signature a tar file begins with, if names of files do not begin so by chance: `true` and `ID3` are names.
+pub(crate) fn marked(bytes: &[u8]) -> Option<Format> {
+    let is_named = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | 0);
+    let (signature, format) = signature(bytes)?;
+    (format == Format::Gif || !signature.iter().all(is_named)).then_some(format)
 }
 
 /// Formats that a few bytes at the beginning do not decide alone.
@@ -126,6 +152,10 @@ fn structured(bytes: &[u8]) -> Option<Format> {
     if bytes.starts_with(b"FORM") && matches!(slice(bytes, 8, 4), Some(b"AIFF" | b"AIFC")) {
         return Some(Format::Aiff);
     }
+    // What follows is told by bytes that are not the first ones, which may begin a page: `<!--ftyp`.
+    if crate::text::begins_as_code(bytes) {
+        return None;
+    }
     if slice(bytes, 4, 4) == Some(b"ftyp") {
         return Some(by_brands(bytes));
     }
@@ -145,7 +175,8 @@ fn structured(bytes: &[u8]) -> Option<Format> {
     if bytes.starts_with(b"BZh") && slice(bytes, 4, 6).is_some_and(is_bzip2_block) {
         return Some(Format::Bzip2);
     }
-    if slice(bytes, 257, 5) == Some(b"ustar") || crate::archive::is_old_tar(bytes) {
+    // Some readers skip a header whose sum is wrong.
+    if slice(bytes, 257, 5) == Some(b"ustar") {
         return Some(Format::Tar);
     }
     if matches!(slice(bytes, 2, 3), Some(b"-lh" | b"-lz")) && bytes.get(6) == Some(&b'-') {
@@ -176,10 +207,13 @@ pub(crate) fn is_pe(bytes: &[u8]) -> bool {
     if !matches!(bytes.get(..2), Some(b"MZ" | b"ZM")) {
         return false;
     }
+    has_program_header(bytes) || !looks_like_text(bytes)
+}
+
+/// Whether the header of a program is where the one of DOS says.
+fn has_program_header(bytes: &[u8]) -> bool {
     let header = le32(bytes, 60).map(place);
-    let named =
-        header.and_then(|at| slice(bytes, at, 2)).is_some_and(|word| matches!(word, b"PE" | b"NE" | b"LE" | b"LX"));
-    named || !looks_like_text(bytes)
+    header.and_then(|at| slice(bytes, at, 2)).is_some_and(|word| matches!(word, b"PE" | b"NE" | b"LE" | b"LX"))
 }
 
 fn is_icon(bytes: &[u8]) -> bool {

@@ -32,8 +32,12 @@ pub struct Part {
     pub content: Vec<u8>,
     /// Its content as it was sent, where the transfer encoding was undone: some applications do not undo it.
     pub raw: Option<Vec<u8>>,
-    /// The content is not the base64 that the transfer encoding says it is.
+    /// The transfer encoding is not known, or the content is not what it says.
     pub undecodable: bool,
+    /// The value of its `Content-Encoding`; empty if it has none.
+    pub coding: Vec<u8>,
+    /// Its `Content-Disposition` says that it is a file ([`is_attachment`]).
+    pub attachment: bool,
     /// The boundary behind it is there.
     pub complete: bool,
 }
@@ -163,11 +167,12 @@ fn part(bytes: &[u8], complete: bool) -> Result<Part, &'static str> {
     let mut part = Part { complete, ..Part::default() };
     let Some((headers, content)) = head(text, crlf, complete)? else { return Ok(part) };
     let mut encoding = Vec::new();
-    let mut seen: [bool; 3] = [false; 3];
+    let mut seen: [bool; 4] = [false; 4];
     for (name, value) in headers {
-        let [disposition, kind, transfer] = &mut seen;
+        let [disposition, kind, transfer, coding] = &mut seen;
         let known = match name.as_slice() {
             b"content-disposition" => {
+                part.attachment = is_attachment(&value);
                 add(&mut part.names, disposition::names(&value, "filename"));
                 disposition
             }
@@ -180,6 +185,10 @@ fn part(bytes: &[u8], complete: bool) -> Result<Part, &'static str> {
                 encoding = value.trim_ascii().to_ascii_lowercase();
                 transfer
             }
+            b"content-encoding" => {
+                part.coding = value;
+                coding
+            }
             _ => continue,
         };
         if std::mem::replace(known, true) {
@@ -190,11 +199,26 @@ fn part(bytes: &[u8], complete: bool) -> Result<Part, &'static str> {
     match decoded(&encoding, content, complete) {
         Some(decoded) => (part.content, part.raw) = (decoded, Some(content.to_vec())),
         None => {
-            part.undecodable = encoding == b"base64";
+            part.undecodable = !is_plain(&encoding);
             part.content = content.to_vec();
         }
     }
     Ok(part)
+}
+
+/// Whether a `Content-Transfer-Encoding` leaves the content as it is (RFC 2045, section 6.2).
+#[must_use]
+pub fn is_plain(encoding: &[u8]) -> bool {
+    let plain: [&[u8]; 5] = [b"", b"7bit", b"8bit", b"binary", b"identity"];
+    plain.iter().any(|known| encoding.trim_ascii().eq_ignore_ascii_case(known))
+}
+
+/// Whether a `Content-Disposition` says that a part is a file: `attachment` (RFC 2183), or `file` as the parts of old forms have it
+/// (RFC 2388, section 4.2).
+#[must_use]
+pub fn is_attachment(disposition: &[u8]) -> bool {
+    let kind = disposition.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    kind.eq_ignore_ascii_case(b"attachment") || kind.eq_ignore_ascii_case(b"file")
 }
 
 /// Undoes a `Content-Transfer-Encoding`; `None` if there is nothing to undo, or if it cannot be undone. `complete` is false where the
@@ -285,7 +309,11 @@ fn header(line: &[u8], list: &mut Headers) -> Result<(), &'static str> {
     }
     let colon = memchr::memchr(b':', line).ok_or("a header of a part has no colon")?;
     let (name, value) = line.split_at_checked(colon).unwrap_or((line, b""));
-    list.push((name.trim_ascii().to_ascii_lowercase(), value.get(1..).unwrap_or_default().trim_ascii().to_vec()));
+    // Some applications take a name with blanks around it for the same name, others for another one.
+    if name.is_empty() || !name.iter().all(u8::is_ascii_graphic) {
+        return Err("the name of a part's header has characters that no name has");
+    }
+    list.push((name.to_ascii_lowercase(), value.get(1..).unwrap_or_default().trim_ascii().to_vec()));
     Ok(())
 }
 
@@ -352,6 +380,10 @@ mod tests {
             "--cut\r\nA: b\r\n--cut--",
             "--cut\r\nno colon\r\n\r\nx\r\n--cut--",
             "--cut\r\n folded: b\r\n\r\nx\r\n--cut--",
+            "--cut\r\nContent-Type : a/b\r\n\r\nx\r\n--cut--",
+            "--cut\r\nContent-Type\u{a0}: a/b\r\n\r\nx\r\n--cut--",
+            "--cut\r\n: a/b\r\n\r\nx\r\n--cut--",
+            "--cut\r\nContent-Encoding: gzip\r\ncontent-encoding: identity\r\n\r\nx\r\n--cut--",
             "--cut\r\nContent-Type: a/b\r\ncontent-type: c/d\r\n\r\nx\r\n--cut--",
         ] {
             assert!(fails(body), "{body:?}");
@@ -384,6 +416,10 @@ mod tests {
         assert_eq!(decoded(b"base64", b"aGVsb", false).as_deref(), Some(b"hel".as_slice()));
         assert_eq!((decoded(b"base64", b"aGVsb", true), decoded(b"base64", b"", false)), (None, Some(Vec::new())));
         assert!(of("base64", "<?php").undecodable && of("base64", "QQ==QQ==").undecodable);
+        for encoding in ["x-uuencode", "uue", "gzip", "base64;", "base64 (x)", "utf-8"] {
+            assert!(of(encoding, "aGVsbG8=").undecodable, "{encoding}");
+        }
+        assert!(!of("7BIT", "x").undecodable && !of("Binary", "x").undecodable && !of("", "x").undecodable);
     }
 
     #[test]

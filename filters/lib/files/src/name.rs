@@ -1,5 +1,7 @@
 //! What the name of a file says: its extensions as servers, systems and readers see them.
 
+use std::borrow::Cow;
+
 use crate::disposition::{UNREAD, percent};
 
 /// How many bytes of a name are read: the last ones, where its extensions are. No system writes a longer path.
@@ -68,19 +70,22 @@ impl Name {
     /// Reads a name.
     #[must_use]
     pub fn read(name: &[u8]) -> Self {
-        let null_byte = name.contains(&0) || memchr::memmem::find(name, b"%00").is_some();
         let undecodable = memchr::memmem::find(name, UNREAD).is_some();
         let front = name.get(..MAX_NAME).unwrap_or(name);
-        let name = name.get(name.len().saturating_sub(MAX_NAME)..).unwrap_or(name);
-        let text = String::from_utf8_lossy(name);
+        let last = name.get(name.len().saturating_sub(MAX_NAME)..).unwrap_or(name);
+        let name = without_long_forms(name);
+        let null_byte = name.contains(&0) || memchr::memmem::find(&name, b"%00").is_some();
+        let bytes = without_long_forms(last);
+        let text = String::from_utf8_lossy(&bytes);
         let reordered = text.chars().any(|letter| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'));
-        let plain: String = text.chars().filter_map(folded).collect();
-        let absolute = match front.len() == name.len() {
-            true => is_absolute(&plain),
-            false => is_absolute(&String::from_utf8_lossy(front).chars().filter_map(folded).collect::<String>()),
+        let plain: String = text.chars().flat_map(letters).collect();
+        let decoded = twice_decoded(&plain);
+        let absolute = match front.len() == last.len() {
+            true => is_absolute(&plain) || is_absolute(&decoded),
+            false => is_absolute(&folded_text(front)) || is_absolute(&path(front)),
         };
         let up = plain.split(['/', '\\']).any(is_up);
-        let leaves_folder = up || twice_decoded(&plain).split(['/', '\\']).any(is_up);
+        let leaves_folder = up || decoded.split(['/', '\\']).any(is_up);
         // `a.php/.` and `a.php/` are `a.php` for some systems.
         let is_name = |segment: &&str| !segment.is_empty() && *segment != ".";
         let segment = plain.rsplit(['/', '\\']).map(trimmed).find(is_name).unwrap_or_default();
@@ -92,11 +97,61 @@ impl Name {
         Self { shown, extensions, whole, null_byte, leaves_folder, absolute, reordered, undecodable, others }
     }
 
+    /// The readings of a name with percent escapes undone, once and twice; none if it has no escapes.
+    pub(crate) fn unescaped(name: &[u8]) -> Vec<Self> {
+        if !name.contains(&b'%') {
+            return Vec::new();
+        }
+        let once = percent(name);
+        let twice = percent(&once);
+        let again = (twice != once).then(|| Self::read(&twice));
+        std::iter::once(Self::read(&once)).chain(again).collect()
+    }
+
     /// The last extension.
     #[must_use]
     pub fn extension(&self) -> Option<&str> {
         self.extensions.last().map(String::as_str)
     }
+}
+
+/// A path as systems and lenient programs read it, of which every character counts.
+pub(crate) fn path(path: &[u8]) -> String {
+    twice_decoded(&folded_text(path))
+}
+
+fn folded_text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&without_long_forms(bytes)).chars().flat_map(letters).collect()
+}
+
+/// With the characters of ASCII in one byte that are written in more (RFC 3629, section 3): lenient decoders read `c0 ae` as a dot.
+fn without_long_forms(name: &[u8]) -> Cow<'_, [u8]> {
+    if !name.iter().any(|byte| matches!(byte, 0xc0 | 0xc1 | 0xe0 | 0xf0)) {
+        return Cow::Borrowed(name);
+    }
+    let mut plain = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let Some((byte, behind)) = rest.split_first() {
+        let (length, byte) = match rest {
+            [high @ (0xc0 | 0xc1), low @ 0x80..=0xbf, ..] => (2, (high & 1) << 6 | low & 0x3f),
+            [0xe0, high @ (0x80 | 0x81), low @ 0x80..=0xbf, ..] => (3, (high & 1) << 6 | low & 0x3f),
+            [0xf0, 0x80, high @ (0x80 | 0x81), low @ 0x80..=0xbf, ..] => (4, (high & 1) << 6 | low & 0x3f),
+            _ => (1, *byte),
+        };
+        plain.push(byte);
+        rest = behind.get(length - 1..).unwrap_or_default();
+    }
+    Cow::Owned(plain)
+}
+
+/// The characters that file systems and programs make of one (NFKC): leaders are two or three dots.
+fn letters(letter: char) -> impl Iterator<Item = char> {
+    let (letter, times) = match letter {
+        '\u{2025}' | '\u{fe30}' => (Some('.'), 2),
+        '\u{2026}' | '\u{fe19}' => (Some('.'), 3),
+        letter => (folded(letter), 1),
+    };
+    letter.into_iter().flat_map(move |letter| std::iter::repeat_n(letter, times))
 }
 
 /// A character as file systems compare it: other dots and slashes, full-width letters; `None` for what is not shown.
@@ -111,6 +166,8 @@ fn folded(letter: char) -> Option<char> {
         | '\u{fe00}'..='\u{fe0f}' => None,
         // What is cut off behind a NUL byte is another reading: both are part of the name here, so that `a.php%00.jpg` shows both.
         '\0' => None,
+        // Digits with a full stop end with it.
+        '\u{2488}'..='\u{249b}' => Some('.'),
         '\u{2024}' | '\u{3002}' | '\u{fe52}' | '\u{ff0e}' | '\u{ff61}' => Some('.'),
         '\u{2044}' | '\u{2215}' | '\u{29f8}' | '\u{ff0f}' => Some('/'),
         '\u{2216}' | '\u{29f5}' | '\u{fe68}' | '\u{ff3c}' => Some('\\'),

@@ -3,13 +3,17 @@
 mod archive_readers;
 mod archives;
 mod compressed;
+mod entry_names;
 mod finding_files;
 mod formats;
+mod kinds;
 mod make;
 mod names;
 mod other_archives;
 mod polyglots;
 mod readings;
+mod seven_zip;
+mod zip_readers;
 
 use super::*;
 

@@ -40,6 +40,9 @@ const PAGE_TAGS: [&[u8]; 22] = [
 /// What loads or runs a script in an SVG image, beside event handlers.
 const ACTIVE_SVG: [&[u8]; 8] =
     [b"<script", b":script", b"javascript:", b"<foreignobject", b":foreignobject", b"<iframe", b"<embed", b"<!entity"];
+/// What documents of XML with macros hold: Word of 2003, and packages of 2007 and later in one file.
+const OFFICE_MACROS: [&[u8]; 5] =
+    [b"macrospresent=\"yes\"", b"macrospresent='yes'", b".mso", b"vbaproject", b"macroenabled"];
 /// Words of scripts for the Windows script host.
 const WINDOWS_SCRIPT: [&[u8]; 4] =
     [b"wscript.shell", b"wscript.createobject", b"scripting.filesystemobject", b"shell.application"];
@@ -79,7 +82,9 @@ fn is_text(bytes: &[u8]) -> bool {
     crate::magic::looks_like_text(bytes) || begins_as_code(bytes)
 }
 
-fn begins_as_code(bytes: &[u8]) -> bool {
+/// Whether bytes begin as markup or a script does, whatever follows.
+pub(crate) fn begins_as_code(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match bytes.trim_ascii_start() {
         [b'<', next, ..] => next.is_ascii_alphabetic() || matches!(next, b'!' | b'?' | b'%' | b'_'),
         start => is_shell(start),
@@ -210,11 +215,8 @@ fn document(start: &[u8]) -> Format {
         return page;
     }
     let declared = begins(reach, b"<?xml") || find_ignoring_case(reach, b"xmlns").is_some();
-    if memmem::find(reach, b"progid=\"Word.Document\"").is_some()
-        || memmem::find(reach, b"progid=\"Excel.Sheet\"").is_some()
-    {
-        let has_macros =
-            memmem::find(reach, b"macrosPresent=\"yes\"").is_some() || memmem::find(reach, b".mso").is_some();
+    if is_office(start, local) {
+        let has_macros = OFFICE_MACROS.iter().any(|word| find_ignoring_case(start, word).is_some());
         return if has_macros { Format::Macro } else { Format::Xml };
     }
     if begins(local, b"scriptlet")
@@ -223,6 +225,19 @@ fn document(start: &[u8]) -> Format {
         return Format::WindowsScript;
     }
     if declared || reach.trim_ascii_end().ends_with(b">") { Format::Xml } else { Format::Text }
+}
+
+/// Whether a document of XML is one that office programs open: by its root, or as it says.
+fn is_office(text: &[u8], root: &[u8]) -> bool {
+    let says = |program: &[u8]| find_ignoring_case(text, program).is_some();
+    [b"wordDocument".as_slice(), b"Workbook"].contains(&root)
+        || root == b"package" && says(b"schemas.microsoft.com/office/2006/xmlpackage")
+        || says(b"progid=\"word.document")
+        || says(b"progid='word.document")
+        || says(b"progid=\"excel.sheet")
+        || says(b"progid='excel.sheet")
+        || says(b"progid=\"powerpoint.show")
+        || says(b"progid='powerpoint.show")
 }
 
 fn is_page_tag(text: &[u8]) -> bool {
@@ -305,7 +320,8 @@ fn is_handler(text: &[u8]) -> bool {
     letters >= 3 && behind.trim_ascii_start().starts_with(b"=")
 }
 
-fn has_reference_to_letters(text: &[u8]) -> bool {
+/// Whether a text writes a letter as a reference: `&#99;`.
+pub(crate) fn has_reference_to_letters(text: &[u8]) -> bool {
     memmem::find_iter(text, b"&#").any(|at| {
         let digits = text.get(at + 2..).unwrap_or_default();
         let (hex, digits) = match digits {

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::io::{Error, Read};
 
 use bzip2::{Decompress, Status};
-use lzma_rust2::{LzmaReader, XzReader};
+use lzma_rust2::{Lzma2Reader, LzmaReader, XzReader};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::Format;
@@ -31,6 +31,16 @@ pub(super) enum Coding {
     Xz,
     Lzip,
     Lzma,
+    /// LZMA whose properties are in the headers of an archive. It ends with a mark, or where its content has `size` bytes.
+    RawLzma {
+        properties: u8,
+        dictionary: u32,
+        size: Option<u64>,
+    },
+    /// LZMA2, likewise.
+    RawLzma2 {
+        dictionary: u32,
+    },
     Zstd,
 }
 
@@ -50,7 +60,8 @@ impl Coding {
     pub(super) fn of_zip(method: u16) -> Option<Self> {
         match method {
             12 => Some(Self::Bzip2),
-            93 => Some(Self::Zstd),
+            // 20 is what it was at first.
+            20 | 93 => Some(Self::Zstd),
             95 => Some(Self::Xz),
             _ => None,
         }
@@ -62,7 +73,7 @@ impl Coding {
             Self::Bzip2 => Some(b"BZh"),
             Self::Xz => Some(b"\xfd7zXZ\0"),
             Self::Lzip => Some(b"LZIP"),
-            Self::Lzma => None,
+            Self::Lzma | Self::RawLzma { .. } | Self::RawLzma2 { .. } => None,
             Self::Zstd => Some(b"\x28\xb5\x2f\xfd"),
         }
     }
@@ -71,7 +82,7 @@ impl Coding {
     fn weight(self) -> u64 {
         match self {
             Self::Bzip2 => 8,
-            Self::Xz | Self::Lzip | Self::Lzma => 4,
+            Self::Xz | Self::Lzip | Self::Lzma | Self::RawLzma { .. } | Self::RawLzma2 { .. } => 4,
             Self::Zstd => 2,
         }
     }
@@ -149,6 +160,7 @@ enum Decoder<'b> {
     Xz(Box<XzReader<Input<'b>>>),
     Lzip(Box<LzmaReader<Input<'b>>>),
     Lzma(Box<LzmaReader<Input<'b>>>),
+    Lzma2(Box<Lzma2Reader<Input<'b>>>),
     Zstd { decoder: Box<FrameDecoder>, input: Input<'b> },
 }
 
@@ -161,6 +173,19 @@ impl<'b> Stream<'b> {
             Coding::Xz => Decoder::Xz(Box::new(XzReader::new(input, false))),
             Coding::Lzip => Decoder::Lzip(Box::new(lzip(input).ok_or(Broken::Damaged)?)),
             Coding::Lzma => Decoder::Lzma(Box::new(lzma(input).ok_or(Broken::Damaged)?)),
+            Coding::RawLzma { properties, dictionary, size } => {
+                let reader = LzmaReader::new_with_props(
+                    input,
+                    size.unwrap_or(u64::MAX),
+                    properties,
+                    dictionary.max(1 << 12),
+                    None,
+                );
+                Decoder::Lzma(Box::new(reader.map_err(|_| Broken::Damaged)?))
+            }
+            Coding::RawLzma2 { dictionary } => {
+                Decoder::Lzma2(Box::new(Lzma2Reader::new(input, dictionary.max(1 << 12), None)))
+            }
             Coding::Zstd => {
                 let mut decoder = Box::new(FrameDecoder::new());
                 decoder.set_max_window_size(ZSTD_WINDOW);
@@ -179,6 +204,7 @@ impl<'b> Stream<'b> {
             Decoder::Bzip2 { decoder, input, ended } => bzip2(decoder, input, ended, chunk)?,
             Decoder::Xz(reader) => reader.read(chunk).map_err(broken)?,
             Decoder::Lzip(reader) | Decoder::Lzma(reader) => reader.read(chunk).map_err(broken)?,
+            Decoder::Lzma2(reader) => reader.read(chunk).map_err(broken)?,
             Decoder::Zstd { decoder, input } => {
                 while decoder.can_collect() == 0 && !decoder.is_finished() {
                     let one = BlockDecodingStrategy::UptoBlocks(1);
@@ -203,6 +229,7 @@ impl<'b> Stream<'b> {
                 if said == 0 || said == self.length { Ok(input.taken) } else { Err(Broken::Damaged) }
             }
             Decoder::Xz(reader) => Ok(reader.inner().taken),
+            Decoder::Lzma2(reader) => Ok(reader.inner().taken),
             Decoder::Lzma(reader) => {
                 let (input, unused) = reader.into_parts();
                 Ok(input.taken.saturating_sub(unused.len()))

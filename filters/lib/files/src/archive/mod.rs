@@ -1,7 +1,8 @@
 //! Archives, opened as streams under limits and a budget.
 //!
-//! ZIP, tar, gzip, bzip2, xz, lzip, LZMA and zstd are opened, in each other as deep as the limit says. Of 7z and RAR the headers are read:
-//! for names that leave the folder, for lengths over the limits, for encryption. Their content, and that of others, cannot be read here.
+//! ZIP, 7z, tar, gzip, bzip2, xz, lzip, LZMA and zstd are opened, in each other as deep as the limit says. Of RAR, and of 7z where its
+//! content is packed in a way that is not undone here, the headers are read: for names, for lengths over the limits, for encryption. Their
+//! content, and that of others, cannot be read.
 
 mod coding;
 mod gzip;
@@ -16,12 +17,14 @@ mod zip;
 
 use flate2::Decompress;
 
+use crate::check::{self, Subject};
+use crate::name;
 use crate::policy::{RATIO_FREE, WORK_BYTES, WORK_MEMORY, WORK_STEPS};
 use crate::{Family, Findings, Format, Name, Policy, Reason, identify};
 
 use coding::Coding;
 use links::Links;
-pub(crate) use tar::is_old_tar;
+pub(crate) use tar::is_tar;
 pub(crate) use zip::{is_appended as is_appended_zip, kind_of as kind_of_zip};
 
 /// What opening archives of one request has taken so far.
@@ -46,6 +49,11 @@ impl Default for Work {
 }
 
 impl Work {
+    /// The bytes that may still be decompressed.
+    pub(crate) fn budget(&mut self) -> &mut u64 {
+        &mut self.bytes
+    }
+
     /// The bytes that were decompressed.
     #[must_use]
     pub fn done(&self) -> u64 {
@@ -121,7 +129,7 @@ impl<'a> Opener<'a> {
             format if format.is_zip() => zip::open(self, None, bytes, depth, complete),
             Format::Tar => tar::open(self, bytes, depth, complete),
             Format::Gzip => gzip::open(self, bytes, depth, complete),
-            Format::SevenZip => seven_zip::open(self, bytes, complete),
+            Format::SevenZip => seven_zip::open(self, bytes, depth, complete),
             Format::Rar => rar::open(self, bytes, complete),
             format if format.family() == Family::Archive => opaque::open(self, format),
             _ => Ok(()),
@@ -151,7 +159,10 @@ impl<'a> Opener<'a> {
     /// The type of an entry that is not opened, by its beginning.
     fn kind_of_start(&mut self, name: &Name, start: &[u8]) {
         if self.policy.check_entries {
-            let format = if zip::begins(start) { zip::kind_of_beginning(start) } else { identify(start) };
+            let format = match zip::begins(start) {
+                true => zip::kind_of_beginning(start, &mut self.work.bytes).unwrap_or(Format::Macro),
+                false => identify(start),
+            };
             self.kind(name, format);
         }
     }
@@ -187,10 +198,9 @@ impl<'a> Opener<'a> {
                 .add(Reason::ZipSlip, format!("the entry `{raw}` of an archive is written through a link of it"));
         }
         if checks_extension && self.policy.check_entries {
-            let denied = name.extensions.last().filter(|extension| self.policy.denies_extension(extension));
-            if let Some(extension) = denied {
-                let detail = format!("the entry `{}` of an archive has the denied extension {extension}", name.shown);
-                self.findings.add(Reason::DeniedExtension, detail);
+            // With and without percent escapes, as the names of files are read.
+            for name in std::iter::once(&name).chain(&Name::unescaped(raw)) {
+                check::extensions(Subject::Entry, name, self.policy, self.findings);
             }
         }
         name
@@ -202,7 +212,9 @@ impl<'a> Opener<'a> {
         let from = if hard { 0 } else { links::depth(names) };
         for target in targets {
             let name = Name::read(target);
-            if name.absolute || name.null_byte || !links::stays_inside(from, target) {
+            let read = name::path(target);
+            let stays = links::stays_inside(from, target) && links::stays_inside(from, read.as_bytes());
+            if name.absolute || name.null_byte || !stays {
                 let target = target.get(..128).unwrap_or(target).escape_ascii();
                 let detail = format!("a link to `{target}` of an archive leads out of its folder");
                 self.findings.add(Reason::ZipSlip, detail);

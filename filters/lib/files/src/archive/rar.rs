@@ -2,8 +2,11 @@
 
 use super::opaque::variable;
 use super::{Opener, Stop};
-use crate::Reason;
 use crate::bytes::{le16, le32, place, slice};
+
+/// Types of the records at the end of a header of RAR 5.
+const ENCRYPTION: u64 = 1;
+const REDIRECTION: u64 = 5;
 
 pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], complete: bool) -> Result<(), Stop> {
     let read = match bytes.strip_prefix(b"Rar!\x1a\x07\x01\0") {
@@ -40,7 +43,12 @@ fn five(opener: &mut Opener<'_>, mut rest: &[u8]) -> Result<Option<bool>, Stop> 
                 total = total.saturating_add(size);
                 opener.declares(total)?;
                 opener.entry(name, true)?;
-                encrypted |= is_encrypted(header, place(extra));
+                for (kind, mut record) in records(header, place(extra)) {
+                    encrypted |= kind == ENCRYPTION;
+                    if kind == REDIRECTION {
+                        redirection(opener, name, &mut record);
+                    }
+                }
             }
             4 => return Ok(Some(true)),
             5 => break,
@@ -51,17 +59,25 @@ fn five(opener: &mut Opener<'_>, mut rest: &[u8]) -> Result<Option<bool>, Stop> 
     Ok(Some(encrypted))
 }
 
-/// Whether the records at the end of a header of RAR 5 have one of type 1, encryption.
-fn is_encrypted(header: &[u8], extra: usize) -> bool {
-    let mut records = header.len().checked_sub(extra).and_then(|at| header.get(at..)).unwrap_or_default();
-    while let Some(size) = variable(&mut records) {
-        let mut record = records.get(..place(size)).unwrap_or_default();
-        if variable(&mut record) == Some(1) {
-            return true;
-        }
-        records = records.get(place(size).max(1)..).unwrap_or_default();
-    }
-    false
+/// The records at the end of a header of RAR 5: their types and contents.
+fn records(header: &[u8], extra: usize) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut rest = header.len().checked_sub(extra).and_then(|at| header.get(at..)).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let size = place(variable(&mut rest)?);
+        let mut record = rest.get(..size).unwrap_or_default();
+        rest = rest.get(size.max(1)..).unwrap_or_default();
+        Some((variable(&mut record).unwrap_or_default(), record))
+    })
+}
+
+/// A link of RAR 5: what kind it is, flags, where it leads.
+fn redirection(opener: &mut Opener<'_>, name: &[u8], record: &mut &[u8]) {
+    let kind = variable(record).unwrap_or_default();
+    let _flags = variable(record);
+    let length = variable(record).map_or(0, place);
+    let target = record.get(..length).unwrap_or(record);
+    // Links of Unix and Windows, junctions; hard links and copies of entries.
+    opener.link(&[name], &[target], !(1..=3).contains(&kind));
 }
 
 /// The length and the name of a file of RAR 5.
@@ -97,11 +113,13 @@ fn four(opener: &mut Opener<'_>, mut rest: &[u8]) -> Result<Option<bool>, Stop> 
                 total = total.saturating_add(u64::from(high) << 32 | u64::from(low));
                 opener.declares(total)?;
                 let name = slice(header, if large { 40 } else { 32 }, usize::from(length)).unwrap_or_default();
-                opener.entry(name.split(|byte| *byte == 0).next().unwrap_or_default(), true)?;
-                encrypted |= flags & 4 != 0;
-                if name.split(|byte| *byte == 0).nth(1).is_some_and(has_up) {
-                    opener.findings.add(Reason::ZipSlip, "an entry of a RAR file leads out of its folder");
+                let end = memchr::memchr(0, name).unwrap_or(name.len());
+                let (short, coded) = name.split_at_checked(end).unwrap_or((name, b""));
+                opener.entry(short, true)?;
+                if let Some(coded) = coded.get(1..).filter(|coded| !coded.is_empty()) {
+                    opener.named(unicode_name(short, coded).as_bytes(), true);
                 }
+                encrypted |= flags & 4 != 0;
             }
             0x7b => break,
             _ => {}
@@ -114,7 +132,27 @@ fn four(opener: &mut Opener<'_>, mut rest: &[u8]) -> Result<Option<bool>, Stop> 
     Ok(Some(encrypted))
 }
 
-/// Whether the encoded form of a name, whose ASCII letters are as they are, has `..` in it.
-fn has_up(encoded: &[u8]) -> bool {
-    memchr::memmem::find(encoded, b"../").is_some() || memchr::memmem::find(encoded, b"..\\").is_some()
+/// The name in Unicode that RAR 4 writes behind the short one: flags of two bits say how each character is written, with its low byte, with
+/// a high byte that all share, with both, or as characters of the short name.
+fn unicode_name(short: &[u8], coded: &[u8]) -> String {
+    let mut bytes = coded.iter().copied();
+    let mut units: Vec<u16> = Vec::new();
+    let high = bytes.next().map_or(0, |high| u16::from(high) << 8);
+    'all: while let Some(flags) = bytes.next() {
+        for shift in [6, 4, 2, 0] {
+            let Some(first) = bytes.next() else { break 'all };
+            match flags >> shift & 3 {
+                0 => units.push(u16::from(first)),
+                1 => units.push(u16::from(first) | high),
+                2 => units.push(u16::from(first) | u16::from(bytes.next().unwrap_or_default()) << 8),
+                _ => {
+                    let (add, high) = if first & 0x80 != 0 { (bytes.next().unwrap_or_default(), high) } else { (0, 0) };
+                    let from = units.len();
+                    let copied = short.iter().skip(from).take(usize::from(first & 0x7f) + 2);
+                    units.extend(copied.map(|byte| u16::from(byte.wrapping_add(add)) | high));
+                }
+            }
+        }
+    }
+    char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }

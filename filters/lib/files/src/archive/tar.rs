@@ -1,6 +1,7 @@
 //! tar: ustar (POSIX 1003.1), with the extensions of GNU and pax, and the form before it.
 
 mod pax;
+mod pixz;
 
 use super::{Opener, Stop};
 use crate::bytes::{place, slice};
@@ -13,8 +14,8 @@ const BLOCK: usize = 512;
 /// The largest length that eleven octal digits have.
 const MAX_OCTAL: u64 = 0o777_7777_7777;
 
-/// Whether bytes begin with a header of the old form, which has no signature: its checksum is right, and it has a name of any bytes.
-pub(crate) fn is_old_tar(bytes: &[u8]) -> bool {
+/// Whether bytes begin with a header, of the old form without a signature too: its checksum is right, and it has a name of any bytes.
+pub(crate) fn is_tar(bytes: &[u8]) -> bool {
     let Some(header) = bytes.get(..BLOCK) else { return false };
     header.first().is_some_and(|byte| *byte != 0) && is_right(header)
 }
@@ -28,7 +29,9 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
         if header.iter().all(|byte| *byte == 0) {
             ended = true;
             let behind = rest.get(BLOCK..).unwrap_or_default();
-            if behind.iter().any(|byte| *byte != 0) {
+            let start = behind.iter().position(|byte| *byte != 0);
+            let behind = start.and_then(|start| behind.get(start..)).unwrap_or_default();
+            if !behind.is_empty() && !pixz::is_index(behind, bytes.len()) {
                 opener.findings.add(Reason::Polyglot, "data follows the end of a tar file");
             }
             break;

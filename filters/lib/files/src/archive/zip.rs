@@ -12,7 +12,7 @@ use std::iter::once;
 use super::coding::Coding;
 use super::unpack::{Unpacked, crc};
 use super::{Opener, Stop};
-use crate::bytes::{le16, le32, place, slice};
+use crate::bytes::{le16, le32, le64, place, slice};
 use crate::{Format, Name, Reason, magic};
 
 pub(crate) use directory::is_appended;
@@ -20,10 +20,18 @@ use directory::{Directory, Entry, ZIP64, fields, numbers, unicode_names};
 pub(crate) use kind::identify as kind_of;
 pub(super) use kind::of_beginning as kind_of_beginning;
 
-/// An entry is encrypted.
+/// An entry is encrypted; so it is in another way, or its header is hidden.
 const ENCRYPTED: u16 = 1;
+const STRONGLY_ENCRYPTED: u16 = 1 << 6 | 1 << 13;
+/// The content of an entry is the changes to another file.
+const PATCH: u16 = 1 << 5;
+/// The content of an entry of LZMA ends with a mark.
+const ENDS_WITH_MARK: u16 = 1 << 1;
 /// Lengths and the sum follow the content.
 const DESCRIPTOR: u16 = 8;
+/// The method LZMA, and the length of what is in front of its data.
+const LZMA: u16 = 14;
+const LZMA_HEADER: usize = 9;
 /// The length of the header in front of an entry, without its name and its extra field.
 const LOCAL: usize = 30;
 
@@ -60,6 +68,11 @@ impl<'a> Local<'a> {
         })
     }
 
+    /// Whether its lengths and its sum are those of the directory.
+    fn is_sure(&self, entry: &Entry<'_>) -> bool {
+        self.lengths() == (entry.packed, entry.size) && self.crc == entry.crc
+    }
+
     /// The lengths of the content, packed and not: those of ZIP64 where the short ones are markers.
     fn lengths(&self) -> (u64, u64) {
         let (mut packed, mut size) = (u64::from(self.packed), u64::from(self.size));
@@ -87,14 +100,22 @@ pub(super) fn open(
     complete: bool,
 ) -> Result<(), Stop> {
     let typed = |opener: &mut Opener<'_>, format| name.into_iter().for_each(|name| opener.kind(name, format));
+    // The kind matters for the checks of entries alone.
+    let by_beginning = |opener: &mut Opener<'_>| -> Result<(), Stop> {
+        if name.is_some() && opener.policy.check_entries {
+            let format = kind_of_beginning(bytes, &mut opener.work.bytes).ok_or_else(|| opener.over_budget())?;
+            typed(opener, format);
+        }
+        Ok(())
+    };
     if !complete {
-        typed(opener, kind_of_beginning(bytes));
+        by_beginning(opener)?;
         return beginning(opener, bytes, depth);
     }
     let directory = match Directory::read(bytes, opener.policy.limits.entries) {
         Ok(directory) => directory,
         Err(why) => {
-            typed(opener, kind_of_beginning(bytes));
+            by_beginning(opener)?;
             return Err(opener.unreadable(why));
         }
     };
@@ -112,7 +133,6 @@ pub(super) fn open(
     let total = directory.entries.iter().fold(0_u64, |total, entry| total.saturating_add(entry.size));
     opener.declares(total)?;
     let sound = layout(opener, bytes, &directory);
-    // The kind matters for the checks of entries alone.
     let format = match opener.policy.check_entries {
         true => kind::of(&directory, bytes, &mut opener.work.bytes).ok_or_else(|| opener.over_budget())?,
         false => Format::Zip,
@@ -159,6 +179,16 @@ fn layout(opener: &mut Opener<'_>, bytes: &[u8], directory: &Directory<'_>) -> b
     }
     places.sort_unstable_by_key(|(start, end, ..)| (*start, *end));
     let mut before = directory.front;
+    let mut described: Option<&Entry<'_>> = None;
+    // A descriptor, or padding, may be between two entries; a further entry may not.
+    let gap = |opener: &mut Opener<'_>, gap: &[u8], described: Option<&Entry<'_>>| {
+        if has_header(gap) {
+            opener.unreadable("a ZIP file holds entries that its directory does not name");
+        }
+        if described.is_some_and(|entry| !has_descriptor(gap, entry)) {
+            opener.unreadable("a descriptor of a ZIP file contradicts its directory");
+        }
+    };
     for (start, end, local, entry) in places {
         if start < before {
             opener.findings.add(Reason::ArchiveBomb, "entries of a ZIP file overlap");
@@ -167,16 +197,35 @@ fn layout(opener: &mut Opener<'_>, bytes: &[u8], directory: &Directory<'_>) -> b
         if !agrees(&local, entry) {
             opener.unreadable("a header of a ZIP file contradicts its directory");
         }
-        // A descriptor, or padding, may be between two entries; a further entry may not.
-        if has_header(bytes.get(before..start).unwrap_or_default()) {
-            opener.unreadable("a ZIP file holds entries that its directory does not name");
-        }
+        gap(opener, bytes.get(before..start).unwrap_or_default(), described);
         before = end;
+        // Some programs set the flag, and know the lengths nevertheless.
+        described = Some(entry).filter(|_| local.flags & DESCRIPTOR != 0 && !local.is_sure(entry));
+        let data = bytes.get(local.data..end).unwrap_or_default();
+        if described.is_some() && entry.method == 0 && described_length(data).is_some() {
+            opener.unreadable("an entry of a ZIP file may end earlier than its directory says");
+        }
     }
-    if has_header(bytes.get(before..directory.start).unwrap_or_default()) {
-        opener.unreadable("a ZIP file holds entries that its directory does not name");
-    }
+    gap(opener, bytes.get(before..directory.start).unwrap_or_default(), described);
     true
+}
+
+/// The lengths and the sum behind an entry are those of the directory: with or without a signature, in four or eight bytes each.
+fn has_descriptor(gap: &[u8], entry: &Entry<'_>) -> bool {
+    let fits = |at: &[u8]| {
+        let short = (le32(at, 4).map(u64::from), le32(at, 8).map(u64::from));
+        let expected = (Some(entry.packed), Some(entry.size));
+        le32(at, 0) == Some(entry.crc) && (short == expected || (le64(at, 4), le64(at, 12)) == expected)
+    };
+    gap.strip_prefix(b"PK\x07\x08").is_some_and(fits) || fits(gap)
+}
+
+/// The length of stored content by the first descriptor that says that it ends there: readers of streams look for it.
+fn described_length(data: &[u8]) -> Option<usize> {
+    memchr::memmem::find_iter(data, b"PK\x07\x08").find(|at| {
+        let packed = [le32(data, at + 8).map(u64::from), le64(data, at + 8)];
+        packed.into_iter().flatten().any(|packed| place(packed) == *at)
+    })
 }
 
 fn has_header(gap: &[u8]) -> bool {
@@ -184,15 +233,14 @@ fn has_header(gap: &[u8]) -> bool {
 }
 
 fn agrees(local: &Local<'_>, entry: &Entry<'_>) -> bool {
-    let (packed, size) = local.lengths();
-    let sizes = packed == entry.packed && size == entry.size && local.crc == entry.crc;
+    let (packed, _) = local.lengths();
     // With a descriptor they are zero, markers, or what they are.
     let described = local.flags & DESCRIPTOR != 0;
     let open = packed == 0 || packed == u64::from(u32::MAX);
     local.name == entry.name
         && local.method == entry.method
         && (local.flags ^ entry.flags) & ENCRYPTED == 0
-        && (sizes || described && (open || packed == entry.packed))
+        && (local.is_sure(entry) || described && (open || packed == entry.packed))
 }
 
 /// Opens the content of an entry, which has these names.
@@ -208,7 +256,7 @@ fn content(
             opener.link(names, &[target], false);
         }
     };
-    if entry.flags & ENCRYPTED != 0 || entry.method == 99 {
+    if entry.flags & (ENCRYPTED | STRONGLY_ENCRYPTED) != 0 || entry.method == 99 {
         return Err(opener.unreadable("an entry of a ZIP file is encrypted"));
     }
     match entry.method {
@@ -222,8 +270,10 @@ fn content(
         }
         method => {
             let keeps = |start: &[u8]| entry.is_link() || super::opens(start);
-            let Some(unpacked) = unpack(opener, method, data, keeps)? else {
-                let why = format!("an entry of a ZIP file has the method {method}, which is not known here");
+            let packed = Packed { method, flags: entry.flags, size: Some(entry.size), data };
+            let Some(unpacked) = unpack(opener, &packed, keeps)? else {
+                let name = method_name(method);
+                let why = format!("an entry of a ZIP file has the method {method} ({name}), which is not opened here");
                 return Err(opener.unreadable(why));
             };
             let kept = &unpacked.kept;
@@ -245,17 +295,59 @@ fn content(
     }
 }
 
+/// The compressed content of an entry.
+struct Packed<'a> {
+    method: u16,
+    flags: u16,
+    /// Its length without compression, where that is known.
+    size: Option<u64>,
+    data: &'a [u8],
+}
+
 /// Decompresses the content of an entry; `None` for a method that is not known.
 fn unpack(
     opener: &mut Opener<'_>,
-    method: u16,
-    data: &[u8],
+    packed: &Packed<'_>,
     keeps: impl Fn(&[u8]) -> bool,
 ) -> Result<Option<Unpacked>, Stop> {
+    let Packed { method, flags, size, data } = *packed;
+    if flags & PATCH != 0 {
+        return Ok(None);
+    }
     match (method, Coding::of_zip(method)) {
         (8, _) => opener.inflate(data, keeps).map(Some),
+        (LZMA, _) => {
+            // A version, the length of the properties, the properties (APPNOTE.TXT, section 5.8.8).
+            let (Some(5), Some(properties), Some(dictionary)) = (le16(data, 2), data.get(4), le32(data, 5)) else {
+                return Err(opener.unreadable("the header of an entry of a ZIP file with LZMA is damaged"));
+            };
+            let size = size.filter(|_| flags & ENDS_WITH_MARK == 0);
+            let coding = Coding::RawLzma { properties: *properties, dictionary, size };
+            let mut unpacked = opener.unpack(coding, data.get(LZMA_HEADER..).unwrap_or_default(), keeps)?;
+            unpacked.taken = unpacked.taken.saturating_add(LZMA_HEADER);
+            Ok(Some(unpacked))
+        }
         (_, Some(coding)) => opener.unpack(coding, data, keeps).map(Some),
         (_, None) => Ok(None),
+    }
+}
+
+/// What a method is called (APPNOTE.TXT, section 4.4.5).
+fn method_name(method: u16) -> &'static str {
+    match method {
+        1 => "shrunk",
+        2..=5 => "reduced",
+        6 => "imploded",
+        8 => "deflate with a patch",
+        9 => "deflate64",
+        10 | 18 => "IBM TERSE",
+        14 => "LZMA",
+        19 => "IBM LZ77",
+        94 => "MP3",
+        96 => "JPEG",
+        97 => "WavPack",
+        98 => "PPMd",
+        _ => "unknown",
     }
 }
 
@@ -269,24 +361,33 @@ fn beginning(opener: &mut Opener<'_>, bytes: &[u8], depth: u32) -> Result<(), St
             opener.named(other, true);
         }
         let rest = bytes.get(local.data..).unwrap_or_default();
-        if local.flags & ENCRYPTED != 0 {
+        if local.flags & (ENCRYPTED | STRONGLY_ENCRYPTED) != 0 {
             return Err(opener.unreadable("an entry of a ZIP file is encrypted"));
         }
         let (packed, size) = local.lengths();
         let known = local.flags & DESCRIPTOR == 0 && packed != u64::from(u32::MAX);
-        let packed = place(packed);
+        // Of stored content, a descriptor says where it ends.
+        let described = if local.method == 0 && !known { Some(described_length(rest)) } else { None };
+        let packed = described.map_or(place(packed), |length| length.unwrap_or(rest.len()));
+        let known = known || local.method == 0;
         let data = if known { rest.get(..packed).unwrap_or(rest) } else { rest };
         let taken = match local.method {
-            0 if known => {
+            0 => {
                 opener.expand(u64::try_from(data.len()).unwrap_or(u64::MAX))?;
-                opener.content(&name, data, depth, data.len() == packed)?;
+                opener.content(&name, data, depth, data.len() == packed && described != Some(None))?;
                 data.len()
             }
             method => {
                 if known {
                     opener.declares(size)?;
                 }
-                let Some(unpacked) = unpack(opener, method, data, super::opens)? else { return Ok(()) };
+                let packed = Packed { method, flags: local.flags, size: Some(size).filter(|_| known), data };
+                let Some(unpacked) = unpack(opener, &packed, super::opens)? else {
+                    let name = method_name(method);
+                    let why =
+                        format!("an entry of a ZIP file has the method {method} ({name}), which is not opened here");
+                    return Err(opener.unreadable(why));
+                };
                 let whole = unpacked.ended && unpacked.whole;
                 if whole {
                     opener.content(&name, &unpacked.kept, depth, true)?;

@@ -70,6 +70,11 @@ fn raw_zip(entries: &[Raw]) -> Vec<u8> {
         bytes.extend(entry.name.as_bytes());
         bytes.extend(&entry.local_extra);
         bytes.extend(entry.content);
+        if entry.flags & 8 != 0 {
+            bytes.extend(b"PK\x07\x08");
+            bytes.extend(sum);
+            bytes.extend([long(length), long(length)].concat());
+        }
     }
     let (start, length) = (bytes.len(), directory.len());
     bytes.extend(directory);

@@ -90,6 +90,50 @@ fn headers_of_rar_are_read() {
 }
 
 #[test]
+fn names_of_rar_are_read_in_unicode_and_links_by_their_records() {
+    // The short name, a NUL byte, the high byte, flags for four characters each.
+    let four = |short: &str, coded: &[u8]| {
+        let mut file = rar4("", 10, 0x200);
+        let name = [short.as_bytes(), b"\0", coded].concat();
+        let header = 7 + 13;
+        let length = u16::try_from(32 + name.len()).unwrap();
+        file[header + 5..header + 7].copy_from_slice(&length.to_le_bytes());
+        file[header + 26..header + 28].copy_from_slice(&u16::try_from(name.len()).unwrap().to_le_bytes());
+        file.splice(header + 32..header + 32, name);
+        file
+    };
+    assert_eq!(reasons("a.rar", &four("__/x", b"\0\x00../x")), ["unreadable_archive", "zip_slip"]);
+    assert_eq!(
+        reasons("a.rar", &four("__/x", b"\0\xa0.\0.\0/x")),
+        ["unreadable_archive", "zip_slip"],
+        "with high bytes"
+    );
+    assert_eq!(
+        reasons("a.rar", &four("../x", b"\0\xc0\x02")),
+        ["unreadable_archive", "zip_slip"],
+        "as in the short one"
+    );
+    assert_eq!(
+        reasons("a.rar", &four("--/x", b"\0\xc0\x80\x01/x")),
+        ["unreadable_archive", "zip_slip"],
+        "one above it"
+    );
+    assert_eq!(reasons("a.rar", &four("ab/x", b"\0\x00ab/x")), ["unreadable_archive"]);
+    let checked = Policy { check_entries: true, ..Policy::default() };
+    let found = findings("a.rar", &four("a.txt", b"\0\x00a.ex\x00e"), &checked);
+    assert_eq!(first(&found), "denied_extension");
+    // A record of five fields: a symbolic link to a target.
+    let link = |kind: u8, target: &str| {
+        let length = u8::try_from(target.len()).unwrap();
+        let record = [[5, kind, 0, length].as_slice(), target.as_bytes()].concat();
+        rar5("l", 0, &[[u8::try_from(record.len()).unwrap()].as_slice(), &record].concat())
+    };
+    assert_eq!(reasons("a.rar", &link(1, "../../etc")), ["unreadable_archive", "zip_slip"]);
+    assert_eq!(reasons("a.rar", &link(4, "../a")), ["unreadable_archive", "zip_slip"]);
+    assert_eq!(reasons("a.rar", &link(1, "a/b")), ["unreadable_archive"]);
+}
+
+#[test]
 fn headers_of_7z_are_read() {
     let name = |text: &str| text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect::<Vec<_>>();
     let listed = |text: &str| seven_zip(&[b"\x01\x05\x11\0".as_slice(), &name(""), &name(text)].concat());

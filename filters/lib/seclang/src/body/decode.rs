@@ -126,12 +126,16 @@ fn deflate(input: &[u8], output: &mut Vec<u8>, limit: Limit) -> Result<(), Decod
         (Ok(()), Ok(())) => Err(DecodeError::Ambiguous),
         // Raw data may begin like a zlib header.
         (Err(DecodeError::Corrupt), raw) => {
-            if raw.is_ok() || output.is_empty() {
+            // What was read as zlib data before it was wrong is not what the raw data begins with.
+            if raw != Err(DecodeError::Corrupt) || output.is_empty() {
                 *output = raw_output;
             }
             raw
         }
-        (zlib, Err(DecodeError::TooLarge | DecodeError::Ratio)) => zlib.and(Err(DecodeError::Ambiguous)),
+        // Zlib data is wrong at its first byte if it is read as raw data, but for what was made to be both.
+        (Ok(()) | Err(DecodeError::TooLarge), Err(DecodeError::TooLarge | DecodeError::Ratio)) => {
+            Err(DecodeError::Ambiguous)
+        }
         (zlib, _) => zlib,
     }
 }

@@ -18,7 +18,7 @@ pub use charset::Charset;
 pub(crate) use escapes::unescaped;
 pub use names::Argument;
 pub(crate) use names::WHOLE;
-pub use prefix::decode_prefix;
+pub use prefix::{Beginning, decode_beginning, decode_prefix};
 
 /// The state of the rest of a body: what was scanned, and what the caller records of the transactions that evaluate it
 /// ([`crate::Transaction::evaluate_suspicious`]).

@@ -1,4 +1,5 @@
-//! As much of a compressed body as can be decoded: for bodies of responses, which are not refused for their form.
+//! As much of a compressed body as can be decoded: for bodies of responses, which are not refused for their form, and for the beginnings
+//! of long requests.
 
 use super::decode::{DecodeError, Limit, codings, undo};
 
@@ -18,6 +19,59 @@ pub fn decode_prefix(encoding: &[u8], body: &[u8], most: usize) -> Option<Vec<u8
         output = Some(decoded);
     }
     output
+}
+
+/// A body, or its beginning, whose codings are undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beginning {
+    /// What was decoded.
+    pub bytes: Vec<u8>,
+    /// It is all of the body.
+    pub complete: bool,
+}
+
+/// Decodes the beginning of `body` from `encoding`, a list of content codings: all of it, or as much as `max_out` (bytes) and the end of
+/// what is there allow. `complete` is false where the end of the body is missing. Each coding is held to `max_out` and to `max_ratio`.
+///
+/// # Errors
+/// Why it is not the beginning of anything: data that is wrong in any of the codings, also behind one that was cut off, and a body of
+/// which nothing at all was decoded before it ended.
+pub fn decode_beginning(
+    encoding: &[u8],
+    body: &[u8],
+    complete: bool,
+    max_out: usize,
+    max_ratio: u32,
+) -> Result<Beginning, DecodeError> {
+    let limit = Limit { max_out, max_ratio: max_ratio as usize };
+    let mut output: Option<Vec<u8>> = None;
+    let mut complete = complete;
+    for coding in codings(encoding)? {
+        let mut decoded = Vec::new();
+        match undo(&coding, output.as_deref().unwrap_or(body), &mut decoded, limit) {
+            Ok(()) => {}
+            Err(DecodeError::TooLarge) => {
+                decoded.truncate(max_out);
+                complete = false;
+            }
+            Err(DecodeError::Truncated) if !complete => {}
+            Err(error) => return Err(error),
+        }
+        // What has no beginning may be anything.
+        if decoded.is_empty() && !complete {
+            return Err(DecodeError::Truncated);
+        }
+        output = Some(decoded);
+    }
+    Ok(match output {
+        Some(bytes) => Beginning { bytes, complete },
+        None => match body.get(..max_out) {
+            Some(beginning) => {
+                Beginning { bytes: beginning.to_vec(), complete: complete && beginning.len() == body.len() }
+            }
+            None => Beginning { bytes: body.to_vec(), complete },
+        },
+    })
 }
 
 #[cfg(test)]
@@ -69,5 +123,72 @@ mod tests {
         }
         assert_eq!(decode_prefix(b"gzip", b"no gzip", 100).as_deref(), Some(&b""[..]));
         assert_eq!(decode_prefix(b"gzip", b"\x1f\x8b", 100).as_deref(), Some(&b""[..]));
+    }
+
+    fn gz(body: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(body).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn a_beginning_is_one_in_every_coding() {
+        let text: Vec<u8> = (0..50_000u32).flat_map(|at| at.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
+        let decode = |encoding: &str, body: &[u8], complete, most| {
+            decode_beginning(encoding.as_bytes(), body, complete, most, 100)
+        };
+        let whole = Beginning { bytes: text.clone(), complete: true };
+        assert_eq!(decode("gzip", &gz(&text), true, 1 << 20).as_ref(), Ok(&whole));
+        assert_eq!(decode("gzip, gzip", &gz(&gz(&text)), true, 1 << 20).as_ref(), Ok(&whole));
+        assert_eq!(decode("identity", &text, true, 1 << 20).as_ref(), Ok(&whole));
+        for (encoding, body, complete, most) in [
+            ("gzip", gz(&text), true, 70_000),
+            ("gzip,gzip", gz(&gz(&text)), true, 70_000),
+            ("gzip", gz(&text)[..gz(&text).len() / 2].to_vec(), false, 1 << 20),
+            ("", text.clone(), true, 70_000),
+        ] {
+            let found = decode(encoding, &body, complete, most).unwrap();
+            assert!(!found.complete && found.bytes.len() <= most && found.bytes.len() > 40_000, "{encoding}");
+            assert!(text.starts_with(&found.bytes), "{encoding}");
+        }
+        // The inner data is wrong, and its end is beyond the limit of the outer one.
+        let inner = [gz(b"").repeat(1001), text.clone()].concat();
+        assert_eq!(decode("gzip, gzip", &gz(&inner), true, 70_000), Err(DecodeError::Members));
+        assert_eq!(decode("gzip, gzip", &gz(&text), true, 70_000), Err(DecodeError::Corrupt));
+        assert_eq!(decode("gzip, gzip", &gz(&gz(b"").repeat(900)), true, 4000), Err(DecodeError::Truncated));
+        assert_eq!(decode("gzip", &gz(&text)[..10_000], true, 1 << 20), Err(DecodeError::Truncated));
+        // A head that goes on beyond what is there.
+        let named = flate2::GzBuilder::new().filename(vec![b'a'; 5000]).write(Vec::new(), flate2::Compression::best());
+        assert_eq!(decode("gzip", &named.finish().unwrap()[..4000], false, 4000), Err(DecodeError::Truncated));
+        for unknown in ["zstd", "gzip, zstd", "compress", "gzip,gzip,gzip,gzip", "gzip;q=1", "aws-chunked"] {
+            assert_eq!(decode(unknown, &gz(&text), false, 100), Err(DecodeError::Unknown), "{unknown}");
+        }
+    }
+
+    /// A stored block of raw data whose first bytes are a header of zlib and a stored block of that, which is shorter. What follows that
+    /// one is no block.
+    #[test]
+    fn the_beginning_of_raw_data_is_not_what_it_is_as_zlib_data() {
+        let mut content = b"\x01\xf8".to_vec();
+        content.extend([b'z'; 0x7fe]);
+        content.push(7);
+        content.resize(0xf801, b'b');
+        let data = [b"\x78\x01\xf8\xfe\x07".as_slice(), &content, b"\x01\0\0\xff\xff"].concat();
+        let decode = |most| decode_beginning(b"deflate", &data, true, most, 100);
+        assert_eq!(decode(1 << 20).unwrap().bytes, content);
+        assert_eq!(decode(10_000).unwrap().bytes, content[..10_000]);
+        assert_eq!(decode(1000).unwrap().bytes, content[..1000]);
+    }
+
+    /// The same with a second block of zlib data: both readings are longer than what is decoded.
+    #[test]
+    fn the_beginning_of_what_is_zlib_and_raw_data_is_neither() {
+        let mut content = b"\x01\xf8".to_vec();
+        content.extend([b'z'; 0x7fe]);
+        content.extend(b"\0\xff\x7f\0\x80");
+        content.resize(0xf801, b'b');
+        let data = [b"\x78\x01\xf8\xfe\x07".as_slice(), &content, b"\x01\0\0\xff\xff"].concat();
+        let decode = |most| decode_beginning(b"deflate", &data, true, most, 100);
+        assert_eq!(decode(10_000), Err(DecodeError::Ambiguous));
     }
 }

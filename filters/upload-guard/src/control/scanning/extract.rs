@@ -1,5 +1,6 @@
 //! The files of a body, found as gateways find them.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use exchange::{Body, Headers, Request};
@@ -58,6 +59,10 @@ impl Sink for &mut Collected<'_> {
         self.file(&File { names: &[], media_type: None, content, complete, length: None });
     }
 
+    fn coded(&mut self, body: &[u8], complete: bool) {
+        self.sent(body, complete);
+    }
+
     // The gateway has refused what has a problem, unless it only monitors.
     fn problem(&mut self, _reason: Reason, _detail: impl Into<String>) {}
 }
@@ -80,6 +85,9 @@ pub(super) fn files(question: &ScanFiles, body: &[u8], complete: bool) -> Result
     let mut collected = Collected { body, files: Vec::new() };
     let max_files = usize::try_from(question.max_files).unwrap_or(usize::MAX);
     let mut finder = Finder::new(&fields, max_files, &mut collected);
+    if matches!(decoded.bytes, Cow::Owned(_)) {
+        finder.coded(&request, Body { bytes: body, complete }, &decoded.bytes);
+    }
     finder.find(&request, Body { bytes: &decoded.bytes, complete: decoded.complete });
     Ok(collected.files)
 }

@@ -53,7 +53,10 @@ impl<'a> Entry<'a> {
 impl<'a> Directory<'a> {
     /// Reads a directory, with `most` and one more entries at most.
     pub(crate) fn read(bytes: &'a [u8], most: u64) -> Result<Self, String> {
-        let (end, behind) = end(bytes).ok_or("a ZIP file has no end")?;
+        let End { at: end, behind, doubtful } = end(bytes).ok_or("a ZIP file has no end")?;
+        if doubtful {
+            return Err("a ZIP file has two ends".to_owned());
+        }
         let wrong = || "the end of a ZIP file is damaged".to_owned();
         let record = bytes.get(end..).unwrap_or_default();
         let field = |at: usize| le16(record, at).map(u64::from);
@@ -119,32 +122,47 @@ impl<'a> Directory<'a> {
     }
 }
 
-/// The record at the end, and how many bytes follow it and its comment.
-fn end(bytes: &[u8]) -> Option<(usize, usize)> {
+/// The record at the end.
+struct End {
+    at: usize,
+    /// How many bytes follow it and its comment.
+    behind: usize,
+    /// Other readers take another record: one in its comment, or one whose comment it is in.
+    doubtful: bool,
+}
+
+fn end(bytes: &[u8]) -> Option<End> {
     let from = bytes.len().saturating_sub(END + 0xffff);
     let tail = bytes.get(from..)?;
-    let mut best = None;
+    let mut best: Option<End> = None;
     for at in memchr::memmem::rfind_iter(tail, b"PK\x05\x06") {
         let at = from + at;
         let Some(comment) = le16(bytes, at + 20).map(usize::from) else { continue };
         let Some(behind) = bytes.len().checked_sub(at + END + comment) else { continue };
         // One that reaches the end exactly is the right one; otherwise the last one is what most readers take.
-        if behind == 0 {
-            return Some((at, 0));
-        }
-        best = best.or(Some((at, behind)));
+        best = Some(match best {
+            None => End { at, behind, doubtful: false },
+            Some(known) if behind > 0 => known,
+            Some(known) if known.behind > 0 => End { at, behind, doubtful: true },
+            Some(known) => End { doubtful: true, ..known },
+        });
     }
     best
 }
 
 /// Whether a ZIP file ends the bytes of a file of another format: an end whose directory is where it says.
 pub(crate) fn is_appended(bytes: &[u8], to_the_end: bool) -> bool {
-    let Some((at, behind)) = end(bytes) else { return false };
+    let Some(End { at, behind, .. }) = end(bytes) else { return false };
     if to_the_end && behind > 0 {
         return false;
     }
-    let size = le32(bytes, at + 12).map_or(usize::MAX, place);
-    let start = at.checked_sub(size);
+    // With ZIP64, its record is in front of the end, and its lengths count.
+    let long = at.checked_sub(20).filter(|at| slice(bytes, *at, 4) == Some(b"PK\x06\x07")).and_then(|locator| {
+        let record = locator.checked_sub(56).filter(|at| slice(bytes, *at, 4) == Some(b"PK\x06\x06"))?;
+        Some((record, le64(bytes, record + 40).map(place)?))
+    });
+    let (limit, size) = long.unwrap_or_else(|| (at, le32(bytes, at + 12).map_or(usize::MAX, place)));
+    let start = limit.checked_sub(size);
     let entries = le16(bytes, at + 10).unwrap_or(0);
     entries > 0 && start.and_then(|start| slice(bytes, start, 4)) == Some(b"PK\x01\x02")
 }
@@ -155,6 +173,10 @@ fn entry(bytes: &[u8], front: usize) -> Option<(Entry<'_>, &[u8])> {
     }
     let (name, extra, comment) =
         (usize::from(le16(bytes, 28)?), usize::from(le16(bytes, 30)?), usize::from(le16(bytes, 32)?));
+    // Those of other volumes are not here.
+    if !matches!(le16(bytes, 34)?, 0 | 0xffff) {
+        return None;
+    }
     let mut entry = Entry {
         name: slice(bytes, CENTRAL, name)?,
         flags: le16(bytes, 8)?,

@@ -7,21 +7,23 @@ pub mod control;
 mod drift;
 pub mod inventory;
 mod messages;
+mod other;
 mod report;
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use contract::{BodyCheck, BodyResult, Contract, Found, Head, Mismatch, Violation, missing_body};
+use contract::{BodyCheck, BodyResult, Contract, Forms, Found, Mismatch, Violation, missing_body};
 use exchange::{
-    Body, BodyNeed, Build, Exchange, Headers, Host, Level, MatchedOperation, Metric, Plugin, PluginDefinition, Role,
-    Slot, Timer, Verdict, Workers,
+    Body, BodyNeed, Build, Exchange, Headers, Host, Level, MatchedOperation, Metric, Plugin, PluginDefinition, Request,
+    Role, Slot, Timer, Verdict, Workers,
 };
 use prost::Message as _;
 use seclang::body::decode::{DecodeError, decode};
 
 use drift::{Payload, Sampling};
 use inventory::{Call, Inventory, Target};
+use other::{is_read_whole, other_method};
 
 pub use messages::ApiContractStep;
 
@@ -46,6 +48,10 @@ struct Seen {
     target: Target,
     /// What is checked of the body that is due. What is wrong with a body is so only if it is not empty.
     body: BodyCheck,
+    /// The forms in which the body of the request may name a method beside its own.
+    forms: Forms,
+    /// The schemas that the body has to match as well, as one of operations that the head names beside its own.
+    also: Vec<u32>,
     /// The first mismatch that enforcing would have refused the request for.
     mismatch: Option<Violation>,
     /// The body of the response is looked at for the report.
@@ -86,15 +92,30 @@ impl Plugin for ApiContract {
             }
         };
         let header = |name: &str| joined(&request.headers, name);
-        let head =
-            Head { query: request.query(), header: &header, reject_unknown: self.step.reject_unknown_query_params };
+        let kind = header("content-type");
+        let head = self.head(request, &header);
         let mut found = contract.check_parameters(&matched, &head);
-        let allow = contract.overridden(&matched, &request.method, request.path_only(), &head);
+        let others = contract.named_in_head(&matched, &request.method, request.path_only(), &head);
+        let allow = others.allow;
         if let Some(allow) = &allow {
-            let detail = format!("the request names another one beside it: expected one of {allow}");
-            found.insert(0, Violation::new(Mismatch::MethodNotAllowed, "method", detail));
+            found.insert(0, other_method(allow));
         }
-        let mut body = contract.request_body(matched.operation, request.headers.get("content-type"), has_body);
+        let mut also = Vec::new();
+        if found.is_empty() {
+            (found, also) = self.as_others(contract, (&matched, &others.operations), request, has_body);
+        }
+        let mut body = contract.request_body(matched.operation, kind.as_deref(), has_body);
+        if body == BodyCheck::None && has_body && is_stray(request) && !contract.has_body(matched.operation) {
+            let detail = "the operation has no body, and some backends read one all the same";
+            body = BodyCheck::Wrong(Violation::new(Mismatch::InvalidBody, "body", detail));
+        }
+        let is_post = request.method == b"POST" && has_body;
+        let mut forms = match body {
+            _ if !is_post => Forms::default(),
+            // It is refused, whatever it names.
+            BodyCheck::Wrong(_) => Forms::default(),
+            _ => Forms::of(kind.as_deref().unwrap_or_default()),
+        };
         // An optional body may turn out to be empty, which is none.
         let open = has_body && !request.streaming && content_length(&request.headers).is_none_or(|length| length == 0);
         let late = open && !contract.requires_body(matched.operation);
@@ -103,9 +124,11 @@ impl Plugin for ApiContract {
         {
             found.push(violation.clone());
             body = BodyCheck::None;
-        } else if is_json(&body) && announces_more(&request.headers, self.limit) {
+        } else if announces_more(&request.headers, self.limit)
+            && (is_json(&body) || !also.is_empty() || is_read_whole(contract, matched.operation, forms))
+        {
             found.push(self.too_large());
-            body = BodyCheck::None;
+            (body, forms, also) = (BodyCheck::None, Forms::default(), Vec::new());
         }
         let operation = matched.operation;
         let (template, parameters) = contract.named(&matched);
@@ -121,11 +144,12 @@ impl Plugin for ApiContract {
         };
         let need = match &body {
             // One byte tells whether it is empty.
-            BodyCheck::Required(None) | BodyCheck::Wrong(_) => Some(BodyNeed { limit: 1 }),
-            BodyCheck::Json(_) | BodyCheck::Required(Some(_)) => Some(BodyNeed { limit: self.limit }),
-            BodyCheck::None => None,
+            BodyCheck::Wrong(_) => Some(BodyNeed { limit: 1 }),
+            _ if is_json(&body) || !forms.is_none() || !also.is_empty() => Some(BodyNeed { limit: self.limit }),
+            BodyCheck::Required(_) => Some(BodyNeed { limit: 1 }),
+            _ => None,
         };
-        slot.put(Seen { target: Target::Operation(operation), body, mismatch, sampled: false });
+        slot.put(Seen { target: Target::Operation(operation), body, forms, also, mismatch, sampled: false });
         match need {
             Some(need) if verdict == Verdict::Pass && has_body => Verdict::NeedBody(need),
             _ => verdict,
@@ -135,23 +159,50 @@ impl Plugin for ApiContract {
     fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let (Some(contract), Some(seen)) = (&self.contract, slot.get::<Seen>()) else { return Verdict::Pass };
         let Target::Operation(operation) = seen.target else { return Verdict::Pass };
-        let found = match &seen.body {
-            BodyCheck::Required(_) if body.bytes.is_empty() && body.complete => vec![missing_body()],
-            BodyCheck::Json(_) | BodyCheck::Wrong(_) if body.bytes.is_empty() && body.complete => Vec::new(),
-            BodyCheck::Wrong(violation) => vec![violation.clone()],
-            BodyCheck::Required(Some(schema)) | BodyCheck::Json(schema) => {
-                let schema = *schema;
+        let empty = body.bytes.is_empty() && body.complete;
+        let read = !empty && (is_json(&seen.body) || !seen.forms.is_none() || !seen.also.is_empty());
+        let plain = read.then(|| self.decoded(body, &exchange.request.headers));
+        let also = std::mem::take(&mut seen.also);
+        let mut allow = None;
+        let mut found = match &seen.body {
+            BodyCheck::Required(_) if empty => vec![missing_body()],
+            BodyCheck::Wrong(violation) if !empty => vec![violation.clone()],
+            BodyCheck::Required(Some(schema)) | BodyCheck::Json(schema) if !empty => {
                 self.sample_request(contract, operation, body, exchange, host);
-                self.check(contract, schema, body, &exchange.request.headers, false, host)
+                match &plain {
+                    Some(Ok(_)) if !body.complete => vec![self.too_large()],
+                    Some(Ok(bytes)) => self.judge(contract, *schema, bytes, false, host),
+                    Some(Err(violation)) => vec![violation.clone()],
+                    None => Vec::new(),
+                }
             }
-            BodyCheck::Required(None) | BodyCheck::None => Vec::new(),
+            _ => Vec::new(),
         };
+        match plain {
+            Some(Ok(_)) if !body.complete && (!also.is_empty() || is_read_whole(contract, operation, seen.forms)) => {
+                if found.is_empty() {
+                    found.push(self.too_large());
+                }
+            }
+            Some(Ok(bytes)) => {
+                let (other, more) = self.named_in_body(contract, (operation, seen.forms, also), &bytes, exchange, host);
+                if let Some(other) = &other {
+                    found.insert(0, other_method(other));
+                }
+                if found.is_empty() {
+                    found = more;
+                }
+                allow = other;
+            }
+            Some(Err(violation)) if found.is_empty() => found.push(violation),
+            Some(Err(_)) | None => {}
+        }
         if let Some(first) = found.first()
             && seen.mismatch.is_none()
         {
             seen.mismatch = self.would_refuse(Some(first));
         }
-        self.mismatches(found, &contract.label(operation), None, exchange, host)
+        self.mismatches(found, &contract.label(operation), allow, exchange, host)
     }
 
     fn response(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
@@ -189,12 +240,11 @@ impl Plugin for ApiContract {
             payload.send(&contract.label(operation), response.headers.get("content-type"), plain.as_deref(), host);
         }
         let BodyCheck::Json(schema) = seen.body else { return Verdict::Pass };
-        // A longer one is no mismatch: its backend promises no length.
-        if body.complete && self.step.validate_responses {
-            let found = self.check(contract, schema, body, &response.headers, true, host);
-            if !found.is_empty() {
-                self.report(&found, &contract.label(operation), exchange, host);
-            }
+        // A longer one is no mismatch: its backend promises no length. One in a coding of its own is not read.
+        let plain = self.step.validate_responses.then(|| self.plain(body, &response.headers)).flatten();
+        let found = plain.map(|bytes| self.judge(contract, schema, &bytes, true, host)).unwrap_or_default();
+        if !found.is_empty() {
+            self.report(&found, &contract.label(operation), exchange, host);
         }
         Verdict::Pass
     }
@@ -240,7 +290,8 @@ impl ApiContract {
         host: &dyn Host,
     ) -> Verdict {
         let mismatch = self.would_refuse(Some(&found));
-        slot.put(Seen { target: Target::Outside, body: BodyCheck::None, mismatch, sampled: false });
+        let (target, body, forms) = (Target::Outside, BodyCheck::None, Forms::default());
+        slot.put(Seen { target, body, forms, also: Vec::new(), mismatch, sampled: false });
         self.mismatches(vec![found], "", allow, exchange, host)
     }
 
@@ -306,40 +357,16 @@ impl ApiContract {
         decode(&coding, body.bytes, self.limit, MAX_RATIO).ok().map(Cow::Owned)
     }
 
-    /// Checks a JSON body. What a broken schema cannot judge is counted, and passes.
-    fn check(
+    /// Checks a JSON body without its coding. What a broken schema cannot judge is counted, and passes.
+    pub(crate) fn judge(
         &self,
         contract: &Contract,
         schema: u32,
-        body: Body<'_>,
-        headers: &Headers,
+        bytes: &[u8],
         response: bool,
         host: &dyn Host,
     ) -> Vec<Violation> {
-        if !body.complete && body.bytes.is_empty() {
-            let detail = "the body of an upgrade cannot be checked";
-            return vec![Violation::new(Mismatch::InvalidBody, "body", detail)];
-        }
-        if !body.complete {
-            return vec![self.too_large()];
-        }
-        let coding = exchange::codings::list(headers);
-        let bytes = if exchange::codings::is_identity(&coding) {
-            Cow::Borrowed(body.bytes)
-        } else {
-            match decode(&coding, body.bytes, self.limit, MAX_RATIO) {
-                Ok(bytes) => Cow::Owned(bytes),
-                // A response in a coding of its own is not read.
-                Err(_) if response => return Vec::new(),
-                Err(DecodeError::TooLarge) => return vec![self.too_large()],
-                Err(DecodeError::Unknown) => {
-                    let detail = "the content coding is not known, so that the body cannot be checked";
-                    return vec![Violation::new(Mismatch::UnsupportedMediaType, "header:content-encoding", detail)];
-                }
-                Err(error) => return vec![Violation::new(Mismatch::InvalidBody, "body", error.to_string())],
-            }
-        };
-        match contract.check_body(schema, &bytes, response) {
+        match contract.check_body(schema, bytes, response) {
             BodyResult::Valid => Vec::new(),
             BodyResult::Invalid(violations) => violations,
             BodyResult::Unjudged => {
@@ -348,6 +375,28 @@ impl ApiContract {
                 Vec::new()
             }
         }
+    }
+
+    /// The body of a request without its content coding, or why it cannot be read. A part of one may be given.
+    fn decoded<'b>(&self, body: Body<'b>, headers: &Headers) -> Result<Cow<'b, [u8]>, Violation> {
+        if !body.complete && body.bytes.is_empty() {
+            return Err(Violation::new(Mismatch::InvalidBody, "body", "the body of an upgrade cannot be checked"));
+        }
+        let coding = exchange::codings::list(headers);
+        if exchange::codings::is_identity(&coding) {
+            return Ok(Cow::Borrowed(body.bytes));
+        }
+        if !body.complete {
+            return Err(self.too_large());
+        }
+        decode(&coding, body.bytes, self.limit, MAX_RATIO).map(Cow::Owned).map_err(|error| match error {
+            DecodeError::TooLarge => self.too_large(),
+            DecodeError::Unknown => {
+                let detail = "the content coding is not known, so that the body cannot be checked";
+                Violation::new(Mismatch::UnsupportedMediaType, "header:content-encoding", detail)
+            }
+            error => Violation::new(Mismatch::InvalidBody, "body", error.to_string()),
+        })
     }
 
     fn too_large(&self) -> Violation {
@@ -382,7 +431,11 @@ fn is_json(body: &BodyCheck) -> bool {
     matches!(body, BodyCheck::Json(_) | BodyCheck::Required(Some(_)))
 }
 
-/// The content codings of a message.
+/// Whether a body comes with a method that has none. What follows the request for an upgrade is no body, unless one is announced.
+fn is_stray(request: &Request) -> bool {
+    matches!(request.method.as_slice(), b"GET" | b"HEAD") && (!request.streaming || request.upgrades_with_body())
+}
+
 /// Whether a media type is JSON.
 fn names_json(content_type: &[u8]) -> bool {
     let essence = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
@@ -400,7 +453,7 @@ fn announces_more(headers: &Headers, limit: usize) -> bool {
 }
 
 /// The values of a header, joined.
-fn joined<'h>(headers: &'h Headers, name: &str) -> Option<Cow<'h, [u8]>> {
+pub(crate) fn joined<'h>(headers: &'h Headers, name: &str) -> Option<Cow<'h, [u8]>> {
     let mut all = headers.all(name);
     let first = all.next()?;
     let Some(second) = all.next() else { return Some(Cow::Borrowed(first)) };

@@ -2,8 +2,7 @@
 
 use contract::{Mismatch, Violation};
 use exchange::{
-    Action, Category, Decision, Exchange, Host, Outcome, Refusal, ReplyBody, SecurityEvent, Signal, Table, Update,
-    Verdict,
+    Action, Category, Decision, Exchange, Host, Outcome, Refusal, ReplyBody, SecurityEvent, Signal, Table, Verdict,
 };
 use serde_json::json;
 
@@ -16,16 +15,9 @@ pub(crate) const MINUTE: u64 = 60_000;
 /// How long a broken contract is not logged again, in milliseconds.
 pub(crate) const HOUR: u64 = 3_600_000;
 
-/// Whether something of a subject is due again, over all workers of the node; if so, it is noted.
+/// Whether something of a subject is due again.
 pub(crate) fn is_due(host: &dyn Host, what: &[u8], subject: &[u8], silence: u64) -> bool {
-    let (mut known, until) = (false, host.now().saturating_add(silence));
-    let key = [what, b"\0", subject].concat();
-    // Where it cannot be noted it is told once more, which is all.
-    let _ = REPORTED.update(host.shared(), &key, host.now(), |entry| {
-        known = entry.is_some();
-        if known { Update::Keep } else { Update::Put(Vec::new(), until) }
-    });
-    !known
+    REPORTED.is_due(host.shared(), &[what, b"\0", subject].concat(), host.now(), silence)
 }
 
 impl ApiContract {

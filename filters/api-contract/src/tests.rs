@@ -323,3 +323,159 @@ fn a_broken_contract_is_logged_once_an_hour_and_checks_nothing() {
     assert_eq!(host.logged.borrow().len(), 2);
     assert!(host.logged.borrow()[0].contains("`shop` does not compile"), "{:?}", host.logged.borrow());
 }
+
+#[test]
+fn a_method_in_a_body_is_refused_as_that_method() {
+    const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+    const PARTS: (&str, &str) = ("content-type", "multipart/form-data; boundary=b");
+    let image = compile(
+        r#"{"openapi": "3.1.0", "paths": {
+            "/form": {"post": {"requestBody": {"required": true, "content": {"application/x-www-form-urlencoded": {}}}}},
+            "/upload": {"post": {"requestBody": {"content": {"multipart/form-data": {}}}}},
+            "/any": {"post": {}, "put": {}}, "/json": {"post": {"requestBody": {"required": true, "content": {"application/json": {"schema": {"type": "object"}}}}}}}}"#,
+        "",
+        Options { responses: true },
+    )
+    .unwrap()
+    .image;
+    let hash = content_hash(&image);
+    let with = |enforce: bool| {
+        let step =
+            ApiContractStep { contract: hash.to_vec(), enforce, max_body_bytes: 1024, ..ApiContractStep::default() };
+        build(&step.encode_to_vec(), &mut Build::new([(hash.as_slice(), image.as_slice())].into_iter())).unwrap()
+    };
+    let (enforced, host) = (with(true), FakeHost::at(1000));
+    let send = |plugin: &dyn Plugin, path: &str, headers: &[(&str, &str)], body: &[u8], complete: bool| {
+        let (mut exchange, mut slot) = (exchange("POST", path, headers), Slot::default());
+        match plugin.request(&mut exchange, true, &mut slot, &host) {
+            Verdict::NeedBody(need) => {
+                assert_eq!(need.limit, 1024, "{path} {headers:?}");
+                plugin.request_body(&mut exchange, Body { bytes: body, complete }, &mut slot, &host)
+            }
+            other => other,
+        }
+    };
+    let status = |path: &str, headers: &[(&str, &str)], body: &[u8], complete: bool| match send(
+        &*enforced, path, headers, body, complete,
+    ) {
+        Verdict::Pass => 0,
+        verdict => refused(verdict).status,
+    };
+    let (form, parts) = (
+        b"a=1&_method=DELETE".as_slice(),
+        b"--b\r\nContent-Disposition: form-data; name=\"_method\"\r\n\r\nDELETE\r\n--b--".as_slice(),
+    );
+    let json = br#"{"_method":"DELETE"}"#.as_slice();
+    let naming = |body: &[u8], method: &str| String::from_utf8_lossy(body).replace("DELETE", method).into_bytes();
+    for (path, kind, body) in [("/form", FORM, form), ("/upload", PARTS, parts), ("/json", JSON, json)] {
+        assert_eq!(status(path, &[kind], body, true), 405, "{path}");
+        assert_eq!(status(path, &[kind], &naming(body, "POST"), true), 0, "{path}");
+    }
+    for (kind, body) in [(FORM, form), (PARTS, parts), (JSON, json)] {
+        assert_eq!(status("/any", &[kind], body, true), 405);
+        assert_eq!(status("/any", &[kind], &naming(body, "PUT"), true), 0);
+        // What is longer than the limit, of an operation that declares no body.
+        assert_eq!(status("/any", &[kind], b"x", false), 413);
+        assert_eq!(status("/any", &[kind, ("content-length", "1025")], b"", true), 413);
+        // The body of an upgrade.
+        assert_eq!(status("/any", &[kind], b"", false), 400);
+        assert_eq!(status("/any", &[kind], b"", true), 0);
+    }
+    assert_eq!(status("/any", &[], form, true), 405);
+    assert_eq!(status("/any", &[("content-type", "text/plain")], form, true), 0);
+    assert_eq!(status("/form", &[FORM], b"x", false), 413);
+    assert_eq!(status("/form", &[FORM], b"", true), 400, "it is required");
+    // Of an upload that is declared, the beginning is read.
+    assert_eq!((status("/upload", &[PARTS], b"x", false), status("/upload", &[PARTS], parts, false)), (0, 405));
+    assert_eq!(status("/upload", &[PARTS, ("content-length", "99999")], b"x", false), 0);
+    let coded = |coding: &'static str| [FORM, ("content-encoding", coding)];
+    assert_eq!((status("/form", &coded("zstd"), form, true), status("/form", &coded("gzip"), form, true)), (415, 400));
+    // A body of another type is refused for that, and one that breaks its schema for both.
+    assert_eq!(status("/json", &[FORM], form, true), 415);
+    let refusal = refused(send(&*enforced, "/any", &[FORM], form, true));
+    assert!(refusal.headers.contains(&("allow".to_owned(), b"POST, PUT".to_vec())), "{:?}", refusal.headers);
+    let monitoring = with(false);
+    assert_eq!(send(&*monitoring, "/form", &[FORM], form, true), Verdict::Pass);
+    assert_eq!(host.events_json().last().unwrap()["threat"]["tags"], json!(["api:method_not_allowed"]));
+}
+
+#[test]
+fn a_request_that_names_another_method_is_checked_as_that_one_too() {
+    let object =
+        |schema: &str| format!(r#"{{"required": true, "content": {{"application/json": {{"schema": {schema}}}}}}}"#);
+    let parameter = r#"[{"name": "v", "in": "query", "schema": {"type": "integer"}}]"#;
+    let document = format!(
+        r#"{{"openapi": "3.1.0", "paths": {{"/a": {{
+            "post": {{"requestBody": {}}}, "put": {{"parameters": {parameter}, "requestBody": {}}}, "get": {{}}}}}}}}"#,
+        object(r#"{"type": "object"}"#),
+        object(r#"{"type": "object", "properties": {"n": {"type": "integer"}}}"#)
+    );
+    let image = compile(&document, "", Options { responses: true }).unwrap().image;
+    let hash = content_hash(&image);
+    let step =
+        ApiContractStep { contract: hash.to_vec(), enforce: true, max_body_bytes: 64, ..ApiContractStep::default() };
+    let plugin =
+        build(&step.encode_to_vec(), &mut Build::new([(hash.as_slice(), image.as_slice())].into_iter())).unwrap();
+    let host = FakeHost::at(1000);
+    let long = format!(r#"{{"n":1,"x":"{}"}}"#, "x".repeat(64));
+    for (path, method, body, status) in [
+        ("/a?v=x", "", r#"{"n":"x"}"#, 0),
+        ("/a?v=1", "PUT", r#"{"n":1}"#, 0),
+        ("/a", "put", r#"{"n":"x"}"#, 400),
+        ("/a", "GET, Put", r#"{"n":"x"}"#, 400),
+        ("/a?v=x", "PUT", r#"{"n":1}"#, 400),
+        ("/a", "GET", r#"{"n":"x"}"#, 0),
+        ("/a?_method=PUT", "", r#"{"n":"x"}"#, 400),
+        ("/a?_method=PUT", "", r#"{"n":1}"#, 0),
+        ("/a", "", r#"{"_method":"PUT","n":1}"#, 0),
+        ("/a", "", r#"{"_method":"PUT","n":"x"}"#, 400),
+        ("/a?v=x", "", r#"{"_method":"PUT","n":1}"#, 400),
+        ("/a?v=x", "", r#"{"_method":"GET","n":"x"}"#, 0),
+        ("/a", "DELETE", r#"{"n":"x"}"#, 405),
+        ("/a", "PUT", &long, 413),
+    ] {
+        let headers = [JSON, ("x-http-method-override", method)];
+        let (mut exchange, mut slot) = (exchange("POST", path, &headers), Slot::default());
+        let verdict = match plugin.request(&mut exchange, true, &mut slot, &host) {
+            Verdict::NeedBody(need) => {
+                let bytes = body.as_bytes();
+                let body =
+                    Body { bytes: bytes.get(..need.limit).unwrap_or(bytes), complete: bytes.len() <= need.limit };
+                plugin.request_body(&mut exchange, body, &mut slot, &host)
+            }
+            other => other,
+        };
+        let found = if verdict == Verdict::Pass { 0 } else { refused(verdict).status };
+        assert_eq!(found, status, "{path} {method} {body}");
+    }
+    // Some take the headers whatever the method is.
+    for (method, status) in [("PUT", 400), ("DELETE", 405)] {
+        let mut exchange = exchange("GET", "/a", &[("x-http-method-override", method)]);
+        assert_eq!(refused(headers(&*plugin, &mut exchange, false, &host)).status, status, "{method}");
+    }
+    assert_eq!(headers(&*plugin, &mut exchange("GET", "/a", &[]), false, &host), Verdict::Pass);
+}
+
+#[test]
+fn a_get_has_no_body_unless_it_is_declared() {
+    let (plugin, host) = (plugin(|_| {}), FakeHost::at(1000));
+    let send = |method: &str, headers: &[(&str, &str)], body: &[u8]| {
+        let (mut exchange, mut slot) = (exchange(method, "/api/items", headers), Slot::default());
+        let verdict = match plugin.request(&mut exchange, true, &mut slot, &host) {
+            Verdict::NeedBody(need) => {
+                assert_eq!(need.limit, 1);
+                plugin.request_body(&mut exchange, Body { bytes: body, complete: true }, &mut slot, &host)
+            }
+            other => other,
+        };
+        if verdict == Verdict::Pass { 0 } else { refused(verdict).status }
+    };
+    let upgrade = ("upgrade", "websocket");
+    for method in ["GET", "HEAD"] {
+        assert_eq!(send(method, &[JSON], b"{"), 400, "{method}");
+        assert_eq!(send(method, &[], b""), 0, "{method}: HTTP/2 may say at its end that it is empty");
+        assert_eq!(send(method, &[("content-length", "1")], b"{"), 400, "{method}");
+    }
+    assert_eq!(send("GET", &[upgrade], b""), 0);
+    assert_eq!(send("GET", &[upgrade, ("content-length", "1")], b""), 400);
+}

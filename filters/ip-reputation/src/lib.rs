@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 use exchange::{
     Action, Answer, Build, Category, Decision, Exchange, Exemptions, Host, KeysTable, Outcome, Plugin,
-    PluginDefinition, RangesTable, Refusal, Role, SecurityEvent, Signal, Slot, Table, Update, Verdict,
+    PluginDefinition, RangesTable, Refusal, Role, SecurityEvent, Signal, Slot, Table, Verdict,
 };
 use prost::Message as _;
 
@@ -295,16 +295,10 @@ fn observe(reason: String, exchange: &mut Exchange, host: &dyn Host) {
     exchange.emit(&event, host);
 }
 
-/// Whether that is to be reported again; if so, it is noted. Where it cannot be noted it is reported once more, which is all.
+/// Whether that is to be reported again; if so, it is noted.
 fn is_due(address: IpAddr, reason: &str, host: &dyn Host) -> bool {
     let subject = [address.to_string().as_bytes(), b"\0", reason.as_bytes()].concat();
-    let key = node_state::keyed_hash(host.shared(), WATCHED.name, &subject).to_le_bytes();
-    let (mut known, until) = (false, host.now().saturating_add(WATCH_AFTER));
-    let _ = WATCHED.update(host.shared(), &key, host.now(), |entry| {
-        known = entry.is_some_and(|entry| entry.expires_at <= until);
-        if known { Update::Keep } else { Update::Put(Vec::new(), until) }
-    });
-    !known
+    WATCHED.is_due(host.shared(), &subject, host.now(), WATCH_AFTER)
 }
 
 /// Adds the signals of all hits, the strongest first: one each, as far as there is room, and one of all others.

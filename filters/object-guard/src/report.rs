@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use exchange::{About, Action, Category, Decision, Exchange, Host, Outcome, SecurityEvent, Signal, Table, Update};
+use exchange::{About, Action, Category, Decision, Exchange, Host, Outcome, SecurityEvent, Signal, Table};
 
 use crate::object::Kind;
 use crate::record::{Enumeration, Patterns, Steps, Surge};
@@ -83,7 +83,7 @@ impl ObjectGuard {
         exchange: &mut Exchange,
         host: &dyn Host,
     ) {
-        if is_due(host, &[b"budget\0", key].concat()) {
+        if REPORTED.is_due(host.shared(), &[b"budget\0", key].concat(), host.now(), REPORT_AFTER) {
             let text = format!("{text}; the request went on, as `budget_action` says");
             emit(Category::Objects, &text, about, exchange, host);
         }
@@ -91,7 +91,7 @@ impl ObjectGuard {
 
     /// Reports that an object was not counted, once a minute on the node.
     pub(crate) fn report_uncounted(&self, no_control_plane: bool, exchange: &mut Exchange, host: &dyn Host) {
-        if !is_due(host, b"uncounted") {
+        if !REPORTED.is_due(host.shared(), b"uncounted", host.now(), REPORT_AFTER) {
             return;
         }
         let why = match no_control_plane {
@@ -156,15 +156,4 @@ fn emit(category: Category, text: &str, about: About, exchange: &mut Exchange, h
         decision: &decision,
     };
     exchange.emit(&event, host);
-}
-
-/// Whether something is to be reported again; if so, it is noted. Where it cannot be noted it is reported once more, which is all.
-fn is_due(host: &dyn Host, subject: &[u8]) -> bool {
-    let key = node_state::keyed_hash(host.shared(), REPORTED.name, subject).to_le_bytes();
-    let (mut known, until) = (false, host.now().saturating_add(REPORT_AFTER));
-    let _ = REPORTED.update(host.shared(), &key, host.now(), |entry| {
-        known = entry.is_some_and(|entry| entry.expires_at <= until);
-        if known { Update::Keep } else { Update::Put(Vec::new(), until) }
-    });
-    !known
 }

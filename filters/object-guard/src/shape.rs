@@ -6,6 +6,10 @@ use std::borrow::Cow;
 const FORMATS: [&[u8]; 10] = [b"json", b"xml", b"html", b"htm", b"csv", b"pdf", b"txt", b"yaml", b"yml", b"jsonld"];
 /// The most digits of a number whose distance from others is judged.
 const MAX_DIGITS: usize = 19;
+/// The longest number with an exponent, in bytes: shorter than identifiers of hexadecimal digits.
+const MAX_EXPONENTIAL: usize = 23;
+/// The most digits of what it stands for.
+const MAX_WHOLE: usize = 40;
 /// The first of the ten digits of scripts whose digits common integer parsers read as well.
 const ZEROS: [u32; 41] = [
     0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50, 0xed0, 0xf20,
@@ -50,23 +54,25 @@ fn plain(segment: &[u8]) -> Option<Identifier<'_>> {
         .or_else(|| ulid(segment).map(named))
 }
 
-/// Digits, with a sign, a fraction of zeros, blanks or underscores where parsers of numbers take them; and hexadecimal digits behind
-/// `0x` or `#`.
+/// Digits, with a sign, a fraction of zeros, an exponent, blanks or underscores where parsers of numbers take them; and digits of other
+/// bases behind `0x`, `#`, `0o` and `0b`.
 fn number(segment: &[u8]) -> Option<Identifier<'_>> {
-    if let Some(number) = hexadecimal(segment) {
+    if let Some(number) = other_base(segment) {
         return Some(Identifier { bytes: Cow::Owned(number.to_string().into_bytes()), number: Some(number) });
     }
-    let between = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'_';
-    if segment.iter().any(between) {
-        let bare: Vec<u8> = segment.iter().filter(|byte| !between(byte)).copied().collect();
+    if let Some(bare) = without_blanks(segment) {
         let found = number(&bare)?;
         return Some(Identifier { bytes: Cow::Owned(found.bytes.into_owned()), number: found.number });
     }
-    let unsigned = segment.strip_prefix(b"+").or_else(|| segment.strip_prefix(b"-")).unwrap_or(segment);
+    let unsigned = unsigned(segment);
+    if let Some(digits) = exponential(unsigned) {
+        let found = number(&digits)?;
+        return Some(Identifier { bytes: Cow::Owned(found.bytes.into_owned()), number: found.number });
+    }
     let whole = match unsigned.iter().position(|byte| *byte == b'.') {
         Some(dot) => {
             let fraction = unsigned.get(dot + 1..)?;
-            (!fraction.is_empty() && fraction.iter().all(|byte| *byte == b'0')).then(|| unsigned.get(..dot))??
+            fraction.iter().all(|byte| *byte == b'0').then(|| unsigned.get(..dot))??
         }
         None => unsigned,
     };
@@ -85,15 +91,53 @@ fn number(segment: &[u8]) -> Option<Identifier<'_>> {
     Some(Identifier { bytes, number })
 }
 
-/// A number in hexadecimal digits, of at most 64 bits.
-fn hexadecimal(segment: &[u8]) -> Option<u64> {
-    let unsigned = segment.strip_prefix(b"+").or_else(|| segment.strip_prefix(b"-")).unwrap_or(segment);
-    let prefixes: [&[u8]; 3] = [b"0x", b"0X", b"#"];
-    let digits = prefixes.iter().find_map(|prefix| unsigned.strip_prefix(*prefix))?;
-    if !digits.iter().all(u8::is_ascii_hexdigit) {
+fn unsigned(number: &[u8]) -> &[u8] {
+    number.strip_prefix(b"+").or_else(|| number.strip_prefix(b"-")).unwrap_or(number)
+}
+
+/// A segment without blanks, also those of Unicode, and underscores; `None` where it has none.
+fn without_blanks(segment: &[u8]) -> Option<Vec<u8>> {
+    let is_blank = |letter: char| letter.is_whitespace() || matches!(letter, '_' | '\u{feff}');
+    let text = std::str::from_utf8(segment).ok()?;
+    text.contains(is_blank).then(|| text.replace(is_blank, "").into_bytes())
+}
+
+/// The digits of a whole number that is written with an exponent: `42e0`, `4.2E+1`, `420e-1`.
+fn exponential(number: &[u8]) -> Option<Vec<u8>> {
+    if number.len() > MAX_EXPONENTIAL {
         return None;
     }
-    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    let at = number.iter().position(|byte| matches!(byte, b'e' | b'E'))?;
+    let exponent: i32 = std::str::from_utf8(number.get(at + 1..)?).ok()?.parse().ok()?;
+    let mut parts = number.get(..at)?.splitn(2, |byte| *byte == b'.');
+    let (whole, fraction) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let mut digits = [whole, fraction].concat();
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    if digits.iter().all(|digit| *digit == b'0') {
+        return Some(b"0".to_vec());
+    }
+    let shift = i64::from(exponent) - i64::try_from(fraction.len()).ok()?;
+    let length = usize::try_from(i64::try_from(digits.len()).ok()? + shift).ok()?;
+    let cut = digits.get(length..).unwrap_or_default();
+    if length > MAX_WHOLE || cut.iter().any(|digit| *digit != b'0') {
+        return None;
+    }
+    digits.resize(length, b'0');
+    Some(digits)
+}
+
+/// A number in hexadecimal, octal or binary digits, of at most 64 bits.
+fn other_base(segment: &[u8]) -> Option<u64> {
+    let prefixes: [(&[u8], u32); 7] =
+        [(b"0x", 16), (b"0X", 16), (b"#", 16), (b"0o", 8), (b"0O", 8), (b"0b", 2), (b"0B", 2)];
+    let of = |(prefix, base): &(&[u8], u32)| Some((unsigned(segment).strip_prefix(*prefix)?, *base));
+    let (digits, base) = prefixes.iter().find_map(of)?;
+    if !digits.iter().all(|digit| char::from(*digit).is_digit(base)) {
+        return None;
+    }
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, base).ok()
 }
 
 /// A digit of any common script.
@@ -154,7 +198,17 @@ mod tests {
                     "0x2A",
                     "-0X2a",
                     "#2a",
+                    "0b101010",
+                    "0O52",
+                    "42.",
+                    "42e0",
+                    "4.2E+1",
+                    "+420e-1",
+                    "0.042e3",
+                    "4200e-2.json",
                     "4 2",
+                    "\u{a0}42\u{feff}",
+                    "4\u{2003}2",
                     "4_2",
                     "\u{1d7dc}\u{1d7da}",
                     "\u{ff14}\u{ff12}",
@@ -184,6 +238,8 @@ mod tests {
         }
         assert_eq!((shaped("0"), shaped("000")), (Some(("0".into(), Some(0))), Some(("0".into(), Some(0)))));
         assert_eq!(shaped("9999999999999999999").unwrap().1, Some(9_999_999_999_999_999_999));
+        let object_id = "123456789012345678901e23";
+        assert_eq!(shaped(object_id), Some((object_id.to_owned(), None)), "not a number with an exponent");
         assert_eq!(shaped("18446744073709551616").unwrap().1, None, "20 digits");
     }
 
@@ -200,8 +256,21 @@ mod tests {
             "0xg",
             "#top",
             "42.5",
-            "42.",
             ".42",
+            "42..",
+            "4e",
+            "e4",
+            "4e1.5",
+            "42e-1",
+            "4.25e1",
+            "4e99",
+            "4e-99",
+            "4e9999999999",
+            "12345678901234567890e23",
+            "0b2",
+            "0o8",
+            "0b",
+            "\u{a0}x",
             "42.png",
             "42.jpg",
             "4-2",

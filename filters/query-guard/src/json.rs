@@ -6,8 +6,6 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::Number;
 
-use crate::names;
-
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Json {
@@ -59,6 +57,11 @@ impl Json {
     /// An object without names, as PHP writes it.
     pub(crate) fn is_empty_array(&self) -> bool {
         matches!(self, Self::Array(elements) if elements.is_empty())
+    }
+
+    /// An object, also one that PHP writes as an empty array.
+    pub(crate) fn is_object_or_empty(&self) -> bool {
+        matches!(self, Self::Object(_)) || self.is_empty_array()
     }
 
     /// The known name that a name of this object equals but for its case.

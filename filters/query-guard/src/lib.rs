@@ -10,7 +10,6 @@ mod inventory;
 mod json;
 mod media;
 mod messages;
-mod names;
 mod pairs;
 mod report;
 mod rpc;
@@ -21,8 +20,8 @@ use std::rc::Rc;
 
 use contract::Contract;
 use exchange::{
-    Body, BodyNeed, Build, Exchange, Headers, Host, PathReadings, Plugin, PluginDefinition, Request, Role, Scope, Slot,
-    Timer, Verdict, Workers,
+    Body, BodyNeed, Build, Exchange, Headers, Host, LaxPath, PathReadings, Plugin, PluginDefinition, Reach, Request,
+    Role, Scope, Slot, Timer, Verdict, Workers,
 };
 use prost::Message as _;
 use seclang::body::decode::decode;
@@ -36,7 +35,7 @@ pub use messages::{
     Schema as GraphqlSchema, TypeKind, TypeRecord,
 };
 use pairs::{Parts, pairs};
-use rpc::RpcRules;
+use rpc::{RpcRules, Said};
 use violation::{Mismatch, Violation};
 
 /// The plugin.
@@ -71,6 +70,15 @@ struct Place {
     endpoint: usize,
     /// The path is that of the endpoint, and not one below it or beside it.
     exact: bool,
+}
+
+/// Where a path leads.
+enum Destination {
+    /// To no endpoint.
+    Elsewhere,
+    Endpoint(Place),
+    /// To this endpoint or to another one, depending on the backend.
+    Several(Place),
 }
 
 /// What a request asked for: kind and name, and what does not match.
@@ -116,14 +124,20 @@ fn wide_end(path: &str) -> &'static str {
 
 impl Plugin for QueryGuard {
     fn request(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
-        let path = PathReadings::of(exchange.request.path_only());
-        let Some(place) = self.place(&path) else { return Verdict::Pass };
+        let (place, others) = match self.place(exchange.request.path_only()) {
+            Destination::Elsewhere => return Verdict::Pass,
+            Destination::Endpoint(place) => (place, false),
+            Destination::Several(place) => (place, true),
+        };
         let Some(watched) = self.endpoints.get(place.endpoint) else { return Verdict::Pass };
         let request = &exchange.request;
         // What follows a handshake is no body, unless one is announced.
         let has_body = if opens_websocket(request) { request.upgrades_with_body() } else { has_body };
-        if request.method == b"OPTIONS" || (is_handshake(request) && !has_body) {
+        if !has_body && is_handshake(request) {
             return Verdict::Pass;
+        }
+        if others && (has_body || request.method != b"OPTIONS") {
+            return self.settle(watched, invalid("the path may lead to several endpoints"), exchange, host);
         }
         if !has_body {
             let Some(judged) = watched.without_body(request, place.exact) else { return Verdict::Pass };
@@ -155,7 +169,7 @@ impl Plugin for QueryGuard {
                 Some(judged) => judged,
                 None => return Verdict::Pass,
             },
-            _ if !place.exact && !watched.concerns(body.bytes, request.query()) => return Verdict::Pass,
+            _ if !place.exact && !watched.concerns(body, request) => return Verdict::Pass,
             b"POST" => watched.body(body, &request.headers, request.query()),
             method => watched.unexpected_body(method),
         };
@@ -173,18 +187,55 @@ impl Plugin for QueryGuard {
 
 impl QueryGuard {
     /// The first endpoint of that path; otherwise the one with the longest path that it is below or beside.
-    fn place(&self, path: &PathReadings<'_>) -> Option<Place> {
+    fn place(&self, path: &[u8]) -> Destination {
+        let readings = PathReadings::of(path);
+        if readings.is_ambiguous() {
+            return self.lax_place(&LaxPath::of(path));
+        }
         let mut longest: Option<(usize, usize)> = None;
-        for (endpoint, watched) in self.endpoints.iter().enumerate().filter(|(_, watched)| watched.wide.covers(path)) {
-            if watched.scope.covers(path) {
-                return Some(Place { endpoint, exact: true });
+        let near = self.endpoints.iter().enumerate().filter(|(_, watched)| watched.wide.covers(&readings));
+        for (endpoint, watched) in near {
+            if watched.scope.covers(&readings) {
+                return Destination::Endpoint(Place { endpoint, exact: true });
             }
-            let length = watched.endpoint.path.trim_end_matches('/').len();
+            let length = watched.path().len();
             if longest.is_none_or(|(_, most)| length > most) {
                 longest = Some((endpoint, length));
             }
         }
-        longest.map(|(endpoint, _)| Place { endpoint, exact: false })
+        longest.map_or(Destination::Elsewhere, |(endpoint, _)| Destination::Endpoint(Place { endpoint, exact: false }))
+    }
+
+    /// The endpoint that some backend may read an ambiguous path as. A request that is a proper one of each of two protocols could pass
+    /// as one and be executed as the other, so a path that may lead to two endpoints has no place.
+    fn lax_place(&self, path: &LaxPath) -> Destination {
+        let mut found: Option<(Place, &Watched)> = None;
+        let mut several = false;
+        for (endpoint, watched) in self.endpoints.iter().enumerate() {
+            let exact = match path.reach(watched.path().as_bytes()) {
+                Reach::Elsewhere => continue,
+                Reach::Below => false,
+                Reach::Exact => true,
+            };
+            let place = Place { endpoint, exact };
+            found = match found {
+                None => Some((place, watched)),
+                // Of `/api` and `/api/rpc` the second counts, unless the path is surely not below it.
+                Some((other, outer)) if !other.exact && watched.is_below(outer) => Some((place, watched)),
+                Some((other, inner)) if !exact && inner.is_below(watched) => Some((other, inner)),
+                // An endpoint that is listed twice.
+                Some((other, same)) if same.path() == watched.path() => Some((other, same)),
+                Some(other) => {
+                    several = true;
+                    Some(other)
+                }
+            };
+        }
+        match found {
+            None => Destination::Elsewhere,
+            Some((place, _)) if several => Destination::Several(place),
+            Some((place, _)) => Destination::Endpoint(place),
+        }
     }
 
     fn settle(&self, watched: &Watched, (seen, found): Judged, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
@@ -199,6 +250,16 @@ impl QueryGuard {
 }
 
 impl Watched {
+    /// The path without slashes at its end.
+    fn path(&self) -> &str {
+        self.endpoint.path.trim_end_matches('/')
+    }
+
+    /// Whether the path is below that of another endpoint.
+    fn is_below(&self, other: &Self) -> bool {
+        self.path().strip_prefix(other.path()).is_some_and(|rest| rest.starts_with('/'))
+    }
+
     fn limit(&self) -> usize {
         usize::try_from(self.limits.body_bytes).unwrap_or(usize::MAX)
     }
@@ -220,6 +281,11 @@ impl Watched {
             return None;
         }
         match (kind, request.method.as_slice()) {
+            // What is asked before a GET of another origin has its query, and counts as no operation.
+            (EndpointKind::Graphql, b"OPTIONS") if Parts::of(request.query()).any => {
+                Some((vec![], self.pairs(request.query(), true).1))
+            }
+            (_, b"OPTIONS") => None,
             (EndpointKind::Graphql, b"GET" | b"HEAD") => Some(self.pairs(request.query(), true)),
             // The stream of an MCP server, and the end of a session.
             (EndpointKind::Mcp, b"GET" | b"DELETE") => None,
@@ -228,8 +294,17 @@ impl Watched {
         }
     }
 
-    /// Whether a body below or beside the endpoint may be for it: it has a name of its requests, or escapes or bytes that may hide one.
-    fn concerns(&self, body: &[u8], query: &[u8]) -> bool {
+    /// Whether a body below or beside the endpoint may be for it: it has a name of its requests, or escapes or bytes that may hide one; or
+    /// it cannot be read, or goes on where names may be. Uploads are of other types.
+    fn concerns(&self, body: Body<'_>, request: &Request) -> bool {
+        let Ok(bytes) = self.decoded(body, &request.headers) else { return true };
+        let media = media::of(&request.headers).unwrap_or_default();
+        let has_names =
+            media.is_empty() || media.ends_with(b"json") || matches!(media.as_slice(), media::GRAPHQL | media::FORM);
+        if !body.complete && (has_names || media::begins_as_json(&bytes)) {
+            return true;
+        }
+        let (body, query): (&[u8], &[u8]) = (&bytes, request.query());
         let names: &[&[u8]] = match self.endpoint.kind() {
             EndpointKind::Graphql => &[b"query", b"mutation", b"persisted"],
             _ => &[b"method"],
@@ -272,21 +347,27 @@ impl Watched {
         (seen, all)
     }
 
+    /// A body without its content coding. One of which only a part is there must have none.
+    fn decoded<'b>(&self, body: Body<'b>, headers: &Headers) -> Result<Cow<'b, [u8]>, Violation> {
+        let coding = exchange::codings::list(headers);
+        if exchange::codings::is_identity(&coding) {
+            return Ok(Cow::Borrowed(body.bytes));
+        }
+        if !body.complete {
+            return Err(too_large(self.limit()));
+        }
+        decode(&coding, body.bytes, self.limit(), MAX_RATIO)
+            .map(Cow::Owned)
+            .map_err(|error| Violation::new(Mismatch::BodyTooLarge, format!("the body cannot be read: {error}")))
+    }
+
     fn body(&self, body: Body<'_>, headers: &Headers, query: &[u8]) -> Judged {
         if !body.complete {
             return (vec![], vec![too_large(self.limit())]);
         }
-        let coding = exchange::codings::list(headers);
-        let bytes = if exchange::codings::is_identity(&coding) {
-            Cow::Borrowed(body.bytes)
-        } else {
-            match decode(&coding, body.bytes, self.limit(), MAX_RATIO) {
-                Ok(bytes) => Cow::Owned(bytes),
-                Err(error) => {
-                    let detail = format!("the body cannot be read: {error}");
-                    return (vec![], vec![Violation::new(Mismatch::BodyTooLarge, detail)]);
-                }
-            }
+        let bytes = match self.decoded(body, headers) {
+            Ok(bytes) => bytes,
+            Err(violation) => return (vec![], vec![violation]),
         };
         let media = match media::of(headers) {
             Ok(media) => media,
@@ -306,6 +387,7 @@ impl Watched {
             names: &self.endpoint.names,
             closed: self.endpoint.closed,
             schemas: self.contract.as_deref(),
+            said: Said::of(headers),
         };
         match rpc::judge(&message, &rules) {
             Ok(messages) => {

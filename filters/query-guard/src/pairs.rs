@@ -1,7 +1,5 @@
 //! Queries and forms, and the parts of a GraphQL request in them.
 
-use crate::names::folds_to;
-
 /// The parts of a GraphQL request.
 pub(crate) const PARTS: &[&str] = &["query", "operationName", "variables", "extensions"];
 
@@ -52,7 +50,7 @@ fn is_like_part(name: &[u8]) -> bool {
     let leading = name.iter().take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r' | b'[' | b']')).count();
     let name = name.get(leading..).unwrap_or_default();
     let name = name.split(|byte| matches!(byte, 0 | b'[' | b']')).next().unwrap_or_default();
-    PARTS.iter().any(|part| folds_to(name, part.as_bytes()))
+    PARTS.iter().any(|part| names::equal(name, part.as_bytes()))
 }
 
 fn decoded(text: &[u8]) -> Vec<u8> {

@@ -1,8 +1,7 @@
 //! What becomes of mismatches: signals, events, refusals.
 
 use exchange::{
-    Action, Category, Decision, Exchange, Host, Outcome, Refusal, ReplyBody, SecurityEvent, Signal, Table, Update,
-    Verdict,
+    Action, Category, Decision, Exchange, Host, Outcome, Refusal, ReplyBody, SecurityEvent, Signal, Table, Verdict,
 };
 use serde_json::json;
 
@@ -61,15 +60,9 @@ impl QueryGuard {
     /// An event once a minute for each route, endpoint and kind.
     fn observe(&self, found: &[Violation], path: &str, reason: String, exchange: &mut Exchange, host: &dyn Host) {
         let due = |one: &Violation| {
-            let (mut known, until) = (false, host.now().saturating_add(MINUTE));
-            let key =
+            let subject =
                 [one.kind.word().as_bytes(), exchange.route.name.as_bytes(), path.as_bytes()].join(b"\0".as_slice());
-            // Where it cannot be noted it is told once more, which is all.
-            let _ = REPORTED.update(host.shared(), &key, host.now(), |entry| {
-                known = entry.is_some();
-                if known { Update::Keep } else { Update::Put(Vec::new(), until) }
-            });
-            !known
+            REPORTED.is_due(host.shared(), &subject, host.now(), MINUTE)
         };
         // Each kind is noted, so that none is told again because another one was.
         if found.iter().filter(|one| due(one)).count() == 0 {

@@ -1,6 +1,7 @@
 //! JSON-RPC 2.0 messages, and those of the Model Context Protocol, which are such messages.
 
 use contract::{BodyResult, Contract, Found};
+use exchange::Headers;
 
 use crate::json::Json;
 use crate::violation::{Mismatch, Violation};
@@ -26,6 +27,34 @@ pub(crate) struct RpcRules<'r> {
     pub(crate) closed: bool,
     /// The schemas: the operation `POST /N` for the name of place N.
     pub(crate) schemas: Option<&'r Contract>,
+    /// What the headers of the request say that its method and its tool are.
+    pub(crate) said: Said,
+}
+
+/// The headers `Mcp-Method` and `Mcp-Name`, by which what is in front of a server may route requests; several are joined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    method: Option<Vec<u8>>,
+    name: Option<Vec<u8>>,
+}
+
+impl Said {
+    pub(crate) fn of(headers: &Headers) -> Self {
+        let all = |name: &str| {
+            let values: Vec<&[u8]> = headers.all(name).map(<[u8]>::trim_ascii).collect();
+            (!values.is_empty()).then(|| values.join(b",".as_slice()))
+        };
+        Self { method: all("mcp-method"), name: all("mcp-name") }
+    }
+
+    fn has_other_method(&self, method: &str) -> bool {
+        self.method.as_ref().is_some_and(|said| said != method.as_bytes())
+    }
+
+    /// A name may be coded (`=?base64?...?=`), which says nothing here.
+    fn has_other_name(&self, name: &str) -> bool {
+        self.name.as_ref().is_some_and(|said| said != name.as_bytes() && !said.starts_with(b"=?"))
+    }
 }
 
 /// A message, for the inventory.
@@ -78,11 +107,11 @@ fn one(message: &Json, rules: &RpcRules<'_>) -> Option<(Message, Vec<Violation>)
     };
     let Some(method) = method.text() else { return invalid("expected a text as `method`") };
     match message.get("params") {
-        None | Some(Json::Object(_)) => {}
-        Some(Json::Array(_)) if !rules.mcp => {}
+        None | Some(Json::Object(_) | Json::Null) => {}
+        Some(array @ Json::Array(_)) if !rules.mcp || array.is_empty_array() => {}
         Some(_) => return invalid("expected an object as `params`"),
     }
-    let params = message.get("params");
+    let params = message.get("params").filter(|params| !params.is_null());
     if rules.mcp { Some(mcp(method, params, rules)) } else { Some(method_call(method, params, rules)) }
 }
 
@@ -91,13 +120,27 @@ fn method_call(method: &str, params: Option<&Json>, rules: &RpcRules<'_>) -> (Me
     let mut found = Vec::new();
     if !is_allowed(method, rules) {
         found.push(Violation::new(Mismatch::UnknownOperation, "the method is not among those that are allowed"));
-    } else if let Err(detail) = schema(method, params.unwrap_or(&Json::Null), rules) {
+    } else if let Err(detail) = parameters(method, params, rules) {
         found.push(Violation::new(Mismatch::Parameters, format!("parameters of {}: {detail}", named.name)));
     }
     (named, found)
 }
 
-/// The methods of the protocol (specification 2025-06-18). A call of a tool counts as the tool.
+/// Whether parameters match the schema of a method. Servers take absent ones, an empty array and an empty object for the same, and
+/// libraries write one for the other (PHP an empty object as `[]`).
+fn parameters(method: &str, params: Option<&Json>, rules: &RpcRules<'_>) -> Result<(), String> {
+    let (array, object) = (Json::Array(Vec::new()), Json::Object(Vec::new()));
+    let forms: &[&Json] = match params {
+        None => &[&object, &array, &Json::Null],
+        Some(params) if params.is_empty_array() => &[params, &object],
+        Some(params) => &[params],
+    };
+    let mut found = forms.iter().map(|form| schema(method, form, rules));
+    let first = found.next().unwrap_or(Ok(()));
+    if first.is_err() && found.any(|found| found.is_ok()) { Ok(()) } else { first }
+}
+
+/// The methods of the protocol (specifications up to 2026-07-28). A call of a tool counts as the tool.
 fn mcp(method: &str, params: Option<&Json>, rules: &RpcRules<'_>) -> (Message, Vec<Violation>) {
     let mut named = Message { kind: "method", name: shown(method) };
     let mut found = Vec::new();
@@ -108,9 +151,14 @@ fn mcp(method: &str, params: Option<&Json>, rules: &RpcRules<'_>) -> (Message, V
         }
     };
     let is_text = |name: &str| of(name).is_some_and(|value| value.text().is_some());
+    if rules.said.has_other_method(method) {
+        expect(Mismatch::InvalidRequest, false, "the header `Mcp-Method` names another method");
+        return (named, found);
+    }
     match method {
         "initialize" => {
-            let fits = is_text("protocolVersion") && matches!(of("capabilities"), Some(Json::Object(_)));
+            let capabilities = of("capabilities").is_some_and(Json::is_object_or_empty);
+            let fits = is_text("protocolVersion") && capabilities;
             expect(Mismatch::Parameters, fits, "`initialize` needs `protocolVersion` and `capabilities`");
         }
         "tools/call" => {
@@ -124,8 +172,13 @@ fn mcp(method: &str, params: Option<&Json>, rules: &RpcRules<'_>) -> (Message, V
                 return (named, found);
             };
             named = Message { kind: "tool", name: shown(tool) };
+            if rules.said.has_other_name(tool) {
+                expect(Mismatch::InvalidRequest, false, "the header `Mcp-Name` names another tool");
+                return (named, found);
+            }
             let empty = Json::Object(Vec::new());
-            let arguments = of("arguments").filter(|arguments| !arguments.is_null()).unwrap_or(&empty);
+            let given = |arguments: &&Json| !arguments.is_null() && !arguments.is_empty_array();
+            let arguments = of("arguments").filter(given).unwrap_or(&empty);
             if !is_allowed(tool, rules) {
                 expect(Mismatch::UnknownOperation, false, "the tool is not among those that are allowed");
             } else if !matches!(arguments, Json::Object(_)) {
@@ -145,7 +198,14 @@ fn mcp(method: &str, params: Option<&Json>, rules: &RpcRules<'_>) -> (Message, V
         | "resources/templates/list"
         | "prompts/list"
         | "logging/setLevel"
-        | "completion/complete" => {}
+        | "completion/complete"
+        | "server/discover"
+        | "subscriptions/listen"
+        | "tasks/list"
+        | "tasks/get"
+        | "tasks/result"
+        | "tasks/update"
+        | "tasks/cancel" => {}
         _ if method.starts_with("notifications/") => {}
         _ => expect(Mismatch::UnknownOperation, false, "the method is none of the Model Context Protocol"),
     }
@@ -164,7 +224,10 @@ fn is_allowed(name: &str, rules: &RpcRules<'_>) -> bool {
 /// Whether a value matches the schema of a name, if it has one.
 fn schema(name: &str, value: &Json, rules: &RpcRules<'_>) -> Result<(), String> {
     let Some(contract) = rules.schemas else { return Ok(()) };
-    let Some(place) = rules.names.iter().position(|known| known == name) else { return Ok(()) };
+    // Some servers find methods in any case, and without the blanks around them.
+    let is_like = |known: &String| names::equal(known.as_bytes(), name.trim().as_bytes());
+    let place = rules.names.iter().position(|known| known == name).or_else(|| rules.names.iter().position(is_like));
+    let Some(place) = place else { return Ok(()) };
     let path = format!("/{place}");
     let Found::Operation(matched) = contract.find(b"POST", path.as_bytes(), false) else { return Ok(()) };
     let schema = match contract.request_body(matched.operation, Some(b"application/json"), true) {

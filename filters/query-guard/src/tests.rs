@@ -89,6 +89,8 @@ fn graphql_comes_in_every_form() {
         (r#"{"query":["{a}"]}"#, 400),
         (r#"{"query":"{a{b{c{d{e}}}}}"}"#, 400),
         (r#"{"query":"{__schema{types{name}}}"}"#, 403),
+        (r#"{"query":"{_service{sdl}}"}"#, 403),
+        (r#"{"query":"query Q{...F} fragment F on Query{s:_service{sdl}}"}"#, 403),
         (r"{}", 400),
         (r#""{a}""#, 400),
         ("{a}", 400),
@@ -152,15 +154,18 @@ fn bodies_that_cannot_be_checked_are_refused() {
 #[cfg(feature = "control")]
 #[test]
 fn json_rpc_is_checked_by_method() {
-    let methods =
-        json!({ "shop.add": { "type": "object", "required": ["n"], "properties": { "n": { "type": "integer" } } } });
-    let document = json!({ "openapi": "3.1.0", "info": { "title": "", "version": "" }, "paths": { "/0": { "post": {
-        "requestBody": { "content": { "application/json": { "schema": methods["shop.add"] } } }, "responses": {} } } } });
+    let parameters = |required: &Value| {
+        let schema = json!({ "type": "object", "required": required, "properties": { "n": { "type": "integer" } } });
+        let body = json!({ "content": { "application/json": { "schema": schema } } });
+        json!({ "post": { "requestBody": body, "responses": {} } })
+    };
+    let document = json!({ "openapi": "3.1.0", "info": { "title": "", "version": "" },
+        "paths": { "/0": parameters(&json!(["n"])), "/1": parameters(&json!([])) } });
     let options = contract_options();
     let image = contract::compile::compile(&document.to_string(), "/", options).unwrap().image;
     let set = |step: &mut QueryGuardStep| {
         step.endpoints[1].schema = content_hash(&image).to_vec();
-        step.endpoints[1].names = vec!["shop.add".to_owned()];
+        step.endpoints[1].names = vec!["shop.add".to_owned(), "shop.get".to_owned()];
     };
     let plugin = plugin(set, std::slice::from_ref(&image));
     for (body, status) in [
@@ -169,6 +174,16 @@ fn json_rpc_is_checked_by_method() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"shop.add","params":{"n":1}}"#, 0),
         (r#"{"jsonrpc":"2.0","id":1,"method":"shop.add","params":{"n":"1"}}"#, 400),
         (r#"{"jsonrpc":"2.0","id":1,"method":"shop.add"}"#, 400),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"shop.add","params":[]}"#, 400),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"shop.get"}"#, 0),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"shop.get","params":null}"#, 0),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"shop.get","params":[]}"#, 0),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"shop.get","params":{}}"#, 0),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"shop.get","params":[1]}"#, 400),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"shop.get","params":{"n":"x"}}"#, 400),
+        // Allowed by `shop.*`, and a name that some servers take for `shop.get`.
+        (r#"{"jsonrpc":"2.0","id":1,"method":"shop.GET ","params":{"n":"x"}}"#, 400),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"shop.GET","params":{"n":1}}"#, 0),
         (r#"{"jsonrpc":"2.0","id":1,"method":"admin.drop"}"#, 403),
         (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"admin"}]"#, 403),
         (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},1]"#, 400),
@@ -216,6 +231,7 @@ fn mcp_is_checked_by_tool() {
     assert_eq!(call(&json!({ "name": "read", "arguments": { "path": "a", "mode": 1 } })), 400);
     assert_eq!(call(&json!({ "name": "read" })), 400);
     assert_eq!(call(&json!({ "name": "read", "arguments": [1] })), 400);
+    assert_eq!(call(&json!({ "name": "read", "arguments": [] })), 400, "`path` is required");
     assert_eq!(call(&json!({ "name": "delete", "arguments": {} })), 403);
     assert_eq!(call(&json!({})), 400);
     for (body, status) in [
@@ -224,16 +240,64 @@ fn mcp_is_checked_by_tool() {
             0,
         ),
         (json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }), 400),
+        (
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "1", "capabilities": [] } }),
+            0,
+        ),
+        (
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "1", "capabilities": [1] } }),
+            400,
+        ),
+        (json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": [] }), 0),
+        (json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": null }), 0),
+        (json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": [1] }), 400),
+        (json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": [] }), 400),
         (json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }), 0),
         (json!({ "jsonrpc": "2.0", "id": "x", "result": {} }), 0),
         (json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }), 0),
         (json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": { "uri": "file:///a" } }), 0),
         (json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/read" }), 400),
         (json!({ "jsonrpc": "2.0", "id": 1, "method": "system/exec" }), 403),
+        (json!({ "jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": { "_meta": {} } }), 0),
+        (json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {} }), 0),
+        (json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "taskId": "x" } }), 0),
     ] {
         assert_eq!(post(&*plugin, "/mcp", &body.to_string()), status, "{body}");
     }
     assert_eq!((get(&*plugin, "/mcp"), get(&*plugin, "/mcp/")), (0, 0), "the stream of the server");
+}
+
+#[test]
+fn a_tool_without_arguments_is_called_by_clients_in_php() {
+    let plugin = plugin(|_| {}, &[]);
+    for (arguments, status) in [("[]", 0), ("{}", 0), ("null", 0), ("[1]", 400), ("\"\"", 400), ("0", 400)] {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"list","arguments":{arguments}}}}}"#
+        );
+        assert_eq!(post(&*plugin, "/mcp", &body), status, "{arguments}");
+    }
+}
+
+#[test]
+fn headers_name_the_method_and_the_tool_of_the_body() {
+    let plugin = plugin(|_| {}, &[]);
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read"}}"#;
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    for (headers, body, status) in [
+        (&[("mcp-method", "tools/call"), ("mcp-name", " read ")][..], call, 0),
+        (&[("mcp-method", "tools/call")], call, 0),
+        (&[("mcp-name", "=?base64?cmVhZA==?=")], call, 0),
+        (&[("mcp-method", "tools/list")], list, 0),
+        (&[("mcp-method", "tools/list")], call, 400),
+        (&[("mcp-method", "tools/call"), ("mcp-method", "tools/list")], call, 400),
+        (&[("mcp-method", "tools/call"), ("mcp-name", "write")], call, 400),
+        (&[("mcp-method", "tools/call")], list, 400),
+        (&[("mcp-method", "tools/list")], r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, 0),
+    ] {
+        let mut exchange = exchange("POST", "/mcp", headers);
+        let verdict = send(&*plugin, &mut exchange, Some((body.as_bytes(), true)), &FakeHost::at(1));
+        assert_eq!(refusal(verdict).map_or(0, |refusal| refusal.status), status, "{headers:?} {body}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use contract::compile::{Options, compile};
-use contract::{Contract, Found, Head};
+use contract::{Contract, Forms, Found, Head};
 
 const DOCUMENT: &str = r#"
 openapi: 3.1.0
@@ -58,6 +58,10 @@ pub fn run(data: &[u8]) {
                 }
                 let again = contract.check_parameters(&matched, &head);
                 assert_eq!(found, again, "the same request is judged alike");
+                for kind in ["", "multipart/form-data", "application/json"] {
+                    let others = contract.named_in_body(matched.operation, path, Forms::of(kind.as_bytes()), value);
+                    assert!(!others.operations.contains(&matched.operation), "its own is no other one");
+                }
             }
             Found::MethodNotAllowed(allow) => assert!(!allow.is_empty()),
             Found::UnknownPath | Found::Preflight => {}

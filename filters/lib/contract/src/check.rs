@@ -216,6 +216,19 @@ impl Contract {
         body.is_some_and(|body| body.required)
     }
 
+    /// Whether an operation has a body.
+    #[must_use]
+    pub fn has_body(&self, operation: u32) -> bool {
+        self.operation(operation).is_some_and(|operation| operation.body.is_some())
+    }
+
+    /// Whether an operation says what its body is.
+    #[must_use]
+    pub fn declares_body(&self, operation: u32) -> bool {
+        let body = self.operation(operation).and_then(|operation| operation.body.as_ref());
+        body.is_some_and(|body| !body.media.is_empty())
+    }
+
     /// What the body of a request needs. `content_type` is its header.
     #[must_use]
     pub fn request_body(&self, operation: u32, content_type: Option<&[u8]>, has_body: bool) -> BodyCheck {
@@ -228,9 +241,20 @@ impl Contract {
         if body.media.is_empty() {
             return if body.required { BodyCheck::Required(None) } else { BodyCheck::None };
         }
+        let text = content_type.unwrap_or_default();
+        let has_schema = body.media.iter().any(|media| media.schema.is_some());
         match self.media(content_type, &body.media) {
-            Some(Some(_)) if !media::is_readable(content_type.unwrap_or_default()) => {
+            Some(_) if !media::is_one_type(text) || (has_schema && media::hides_json(text)) => {
+                let detail =
+                    "the content type has another type in it, so that backends read the body in different ways";
+                BodyCheck::Wrong(Violation::new(Mismatch::UnsupportedMediaType, "header:content-type", detail))
+            }
+            Some(Some(_)) if !media::is_readable(text) => {
                 let detail = "the charset is none that JSON is read in, so that the body cannot be checked";
+                BodyCheck::Wrong(Violation::new(Mismatch::UnsupportedMediaType, "header:content-type", detail))
+            }
+            Some(_) if !media::is_readable_form(text) => {
+                let detail = "the charset is none that forms are read in, so that the body cannot be checked";
                 BodyCheck::Wrong(Violation::new(Mismatch::UnsupportedMediaType, "header:content-type", detail))
             }
             Some(schema) if body.required => BodyCheck::Required(schema),

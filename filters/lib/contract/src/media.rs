@@ -13,12 +13,66 @@ pub(crate) fn is_json(essence: &[u8]) -> bool {
     essence == b"application/json" || essence == b"text/json" || essence.ends_with(b"+json")
 }
 
+/// Whether backends agree on the type in a `content-type`: nothing, or a type and a subtype, without a `,` or a blank. Several headers are
+/// joined by a `,`.
+pub(crate) fn is_one_type(text: &[u8]) -> bool {
+    let essence = essence(text);
+    let is_token =
+        |part: &[u8]| !part.is_empty() && part.iter().all(|byte| byte.is_ascii_graphic() && !OTHERS.contains(byte));
+    match essence.iter().position(|byte| *byte == b'/') {
+        Some(at) => {
+            is_token(essence.get(..at).unwrap_or_default()) && is_token(essence.get(at + 1..).unwrap_or_default())
+        }
+        None => essence.is_empty(),
+    }
+}
+
+/// Whether a `content-type` that is not JSON has JSON in its parameters: Laravel takes a body for JSON where `/json` or `+json` is anywhere
+/// in the header.
+pub(crate) fn hides_json(text: &[u8]) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let behind = lower.iter().position(|byte| *byte == b';').and_then(|at| lower.get(at..)).unwrap_or_default();
+    let has = |part: &[u8]| memchr::memmem::find(behind, part).is_some();
+    !is_json(&essence(text)) && (has(b"/json") || has(b"+json"))
+}
+
+/// What a token has not (RFC 9110, section 5.6.2).
+const OTHERS: &[u8] = b"\"(),/:;<=>?@[\\]{}";
+
 /// The character sets of JSON that are read here: what is ASCII in one of them is so in all. Others are read by some backends.
 const CHARSETS: [&[u8]; 6] = [b"utf-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1", b"latin1"];
 
-/// Whether a media type names no other character set than those that are read. As parsers differ in what is a parameter, each
-/// `charset` counts that a `=` or a `*` (RFC 2231) follows.
+/// The beginnings of the names of others in which what looks like ASCII is ASCII.
+const ASCII_BASED: [&[u8]; 12] = [
+    b"iso-8859-",
+    b"iso8859-",
+    b"windows-",
+    b"cp125",
+    b"koi8-",
+    b"euc-",
+    b"shift_jis",
+    b"sjis",
+    b"gb",
+    b"big5",
+    b"tis-620",
+    b"macintosh",
+];
+
+/// Whether a media type names no other character set than those that JSON is read in.
 pub(crate) fn is_readable(text: &[u8]) -> bool {
+    has_charsets(text, |name| CHARSETS.contains(&name))
+}
+
+/// Whether a media type is no form in a character set in which names of fields are other bytes than those of ASCII (UTF-16, EBCDIC).
+pub(crate) fn is_readable_form(text: &[u8]) -> bool {
+    let is_form = essence(text) == b"application/x-www-form-urlencoded";
+    let based = |name: &[u8]| CHARSETS.contains(&name) || ASCII_BASED.iter().any(|start| name.starts_with(start));
+    !is_form || has_charsets(text, based)
+}
+
+/// Whether each character set of a media type is one of those. As parsers differ in what is a parameter, each `charset` counts that a
+/// `=` or a `*` (RFC 2231) follows.
+fn has_charsets(text: &[u8], is_one: impl Fn(&[u8]) -> bool) -> bool {
     const NAME: &[u8] = b"charset";
     let lower = text.to_ascii_lowercase();
     memchr::memmem::find_iter(&lower, NAME).all(|at| {
@@ -33,7 +87,7 @@ pub(crate) fn is_readable(text: &[u8]) -> bool {
                     [b'"', inside @ .., b'"'] | [b'\'', inside @ .., b'\''] => inside.trim_ascii(),
                     other => other,
                 };
-                value.is_empty() || CHARSETS.contains(&value)
+                value.is_empty() || is_one(value)
             }
             Some((b'*', _)) => false,
             _ => true,

@@ -1,60 +1,224 @@
-//! Methods that a request names beside its own: Symfony, Laravel, Rack and others take them in place of `POST`.
+//! Methods that a request names beside its own: Symfony, Laravel, Rack, Spring, Slim and others take them in place of `POST`.
 
 use crate::check::Head;
 use crate::compiled::Contract;
+use crate::json::{Document, Kind};
 use crate::param::{Place, unescape};
-use crate::query::{pairs, parted};
+use crate::percent::decode;
+use crate::query::pair;
 use crate::route::{Found, Matched};
 
 /// The headers that name a method.
 const HEADERS: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
-/// The query parameter that names one.
+/// The parameter or field that names one.
 const PARAMETER: &[u8] = b"_method";
-/// The methods that the parameter may name. An application may have given it another meaning, as it may not to the headers.
-const METHODS: [&[u8]; 14] = [
+/// The methods that it may name. An application may have given it another meaning, as it may not to the headers.
+pub(crate) const METHODS: [&[u8]; 14] = [
     b"GET", b"HEAD", b"PUT", b"DELETE", b"PATCH", b"OPTIONS", b"TRACE", b"CONNECT", b"LINK", b"UNLINK", b"PURGE",
     b"COPY", b"MOVE", b"QUERY",
 ];
 
-impl Contract {
-    /// The methods of a path, where a `POST` request names another method that the path does not have. A header or a parameter that
-    /// the operation declares is checked by its schema alone.
+/// The forms in which a backend may read fields of a body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forms {
+    /// As pairs (`application/x-www-form-urlencoded`).
+    pub pairs: bool,
+    /// The media type says nothing: it may be something else as well.
+    pub untyped: bool,
+    /// As parts (`multipart/form-data`).
+    pub parts: bool,
+    /// As the members of a JSON object, which Laravel takes for fields.
+    pub members: bool,
+}
+
+impl Forms {
+    /// The forms of a media type, which is the whole header. Parsers cut it at different bytes, so a type counts anywhere in it. Without
+    /// one a body is pairs: Rack reads it so.
     #[must_use]
-    pub fn overridden(&self, matched: &Matched<'_>, method: &[u8], path: &[u8], head: &Head<'_>) -> Option<String> {
-        if method != b"POST" {
-            return None;
+    pub fn of(content_type: &[u8]) -> Self {
+        let lower = content_type.to_ascii_lowercase();
+        let has = |part: &[u8]| memchr::memmem::find(&lower, part).is_some();
+        let untyped = lower.trim_ascii().is_empty();
+        let pairs = untyped || has(b"x-www-form-urlencoded");
+        Self { pairs, untyped, parts: has(b"multipart/"), members: has(b"json") }
+    }
+
+    /// Whether a body is said to be pairs.
+    #[must_use]
+    pub fn typed_pairs(self) -> bool {
+        self.pairs && !self.untyped
+    }
+
+    /// Whether a body has none of them.
+    #[must_use]
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// Methods that a request names beside its own, each once.
+struct Named<'m> {
+    own: &'m [u8],
+    methods: Vec<Vec<u8>>,
+}
+
+impl<'m> Named<'m> {
+    fn beside(own: &'m [u8]) -> Self {
+        Self { own, methods: Vec::new() }
+    }
+
+    fn add(&mut self, value: &[u8]) {
+        let value = value.trim_ascii().to_ascii_uppercase();
+        if !value.is_empty() && value != self.own && !self.methods.contains(&value) {
+            self.methods.push(value);
         }
-        let operation = self.operation(matched.operation)?;
+    }
+
+    /// Adds the value of a field if it is a common method.
+    fn add_common(&mut self, value: &[u8]) {
+        let value = value.trim_ascii();
+        if METHODS.iter().any(|method| value.eq_ignore_ascii_case(method)) {
+            self.add(value);
+        }
+    }
+
+    /// Adds what the fields of a query or a form name. Some backends part them at `;` as well.
+    fn add_pairs(&mut self, text: &[u8]) {
+        for part in text.split(|byte| matches!(byte, b'&' | b';')) {
+            let (name, value) = pair(part);
+            if names_method(&name) {
+                self.add_common(&unescape(value, true));
+            }
+        }
+    }
+
+    /// Adds what the parts of a multipart body name. As parsers differ in what is a part, each `Content-Disposition` in it counts, with
+    /// the line behind the next empty one as its value.
+    fn add_parts(&mut self, body: &[u8]) {
+        let (mut in_head, mut is_named, mut is_value) = (false, false, false);
+        for line in body.split(|byte| *byte == b'\n') {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if is_value {
+                self.add_common(line);
+                is_value = false;
+            }
+            in_head |= starts_part(line);
+            if in_head && line.is_empty() {
+                (in_head, is_named, is_value) = (false, false, is_named);
+            } else if in_head {
+                is_named |= has_method_name(line);
+            }
+        }
+    }
+
+    /// Adds what the members of a JSON object name. What is no JSON names nothing.
+    fn add_members(&mut self, body: &[u8]) {
+        if !may_have_member(body) {
+            return;
+        }
+        let Ok(document) = Document::read(body) else { return };
+        for (name, value) in document.root().members() {
+            if value.kind() == Kind::String && name.string().eq_ignore_ascii_case(PARAMETER) {
+                self.add_common(&value.string());
+            }
+        }
+    }
+}
+
+/// What the methods lead to that a request names beside its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// The methods of the path, for `Allow`, if it does not have one of those that are named.
+    pub allow: Option<String>,
+    /// The operations of the path that are named, beside its own.
+    pub operations: Vec<u32>,
+}
+
+impl Contract {
+    /// What the head of a request names: headers, which Yii and CakePHP take whatever its method is, and of `POST` the query. A header or a
+    /// parameter that the operation declares is checked by its schema alone.
+    #[must_use]
+    pub fn named_in_head(&self, matched: &Matched<'_>, method: &[u8], path: &[u8], head: &Head<'_>) -> Others {
+        let Some(operation) = self.operation(matched.operation) else { return Others::default() };
         let declares = |place: Place, name: &[u8]| {
             let mut own = operation.parameters.iter().filter(|record| record.place == place as u32);
             own.any(|record| self.text(record.name) == name)
         };
-        let mut named: Vec<Vec<u8>> = Vec::new();
-        let mut add = |value: &[u8]| {
-            let value = value.trim_ascii().to_ascii_uppercase();
-            if !value.is_empty() && value != b"POST" && !named.contains(&value) {
-                named.push(value);
-            }
-        };
+        let mut named = Named::beside(method);
         for header in HEADERS.iter().filter(|header| !declares(Place::Header, header.as_bytes())) {
             if let Some(values) = (head.header)(header) {
-                values.split(|byte| *byte == b',').for_each(&mut add);
+                values.split(|byte| *byte == b',').for_each(|value| named.add(value));
             }
         }
-        if !declares(Place::Query, PARAMETER) {
-            let all = pairs(head.query).into_iter().chain(parted(head.query).behind);
-            for (_, value) in all.filter(|(name, _)| name.as_ref() == PARAMETER) {
-                let value = unescape(value, true).trim_ascii().to_ascii_uppercase();
-                // Backends that part a query at `;` read no further.
-                let value = value.split(|byte| *byte == b';').next().unwrap_or_default();
-                if METHODS.contains(&value) {
-                    add(value);
-                }
-            }
+        if method == b"POST" && !declares(Place::Query, PARAMETER) {
+            named.add_pairs(head.query);
         }
-        named.iter().find_map(|method| match self.find(method, path, false) {
-            Found::MethodNotAllowed(allow) => Some(allow),
-            _ => None,
-        })
+        self.others(&named, matched.operation, path)
     }
+
+    /// What the body of a `POST` request names. A method that the operation declares for the field does not count. Linear in the body,
+    /// of which a part may be given.
+    #[must_use]
+    pub fn named_in_body(&self, operation: u32, path: &[u8], forms: Forms, body: &[u8]) -> Others {
+        let mut named = Named::beside(b"POST");
+        if forms.pairs {
+            named.add_pairs(body);
+        }
+        if forms.parts {
+            named.add_parts(body);
+        }
+        if forms.members {
+            named.add_members(body);
+        }
+        let declared = self.operation(operation).and_then(|operation| operation.body.as_ref());
+        let declared = declared.map_or(&[][..], |body| body.methods.as_slice());
+        named.methods.retain(|method| !declared.iter().any(|own| self.text(*own) == method.as_slice()));
+        self.others(&named, operation, path)
+    }
+
+    fn others(&self, named: &Named<'_>, own: u32, path: &[u8]) -> Others {
+        let mut others = Others::default();
+        for method in &named.methods {
+            match self.find(method, path, false) {
+                Found::MethodNotAllowed(allow) => others.allow = Some(allow),
+                Found::Operation(other) if other.operation != own && !others.operations.contains(&other.operation) => {
+                    others.operations.push(other.operation);
+                }
+                _ => {}
+            }
+        }
+        others
+    }
+}
+
+/// Whether backends take a field for the one that names a method: PHP leaves out blanks in front of it and reads `.` as `_`, Slim wants
+/// `_METHOD`, some end it at a NUL.
+pub(crate) fn names_method(name: &[u8]) -> bool {
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    let blanks = name.iter().take_while(|byte| byte.is_ascii_whitespace() || **byte == 0x0b).count();
+    match name.get(blanks..).and_then(<[u8]>::split_first) {
+        Some((b'_' | b'.', rest)) => rest.eq_ignore_ascii_case(b"method"),
+        _ => false,
+    }
+}
+
+/// Whether a line begins the head of a part, as far as it matters here.
+fn starts_part(line: &[u8]) -> bool {
+    const HEADER: &[u8] = b"content-disposition";
+    line.trim_ascii_start().get(..HEADER.len()).is_some_and(|start| start.eq_ignore_ascii_case(HEADER))
+}
+
+/// Whether a line of the head of a part has a name that [`names_method`], with or without quotes, escapes and blanks.
+fn has_method_name(line: &[u8]) -> bool {
+    let plain: Vec<u8> = decode(line).iter().filter(|byte| **byte != b'\\').copied().collect();
+    let names = plain.split(|byte| matches!(byte, b'"' | b'\'' | b'=' | b';' | b','));
+    let mut names = names.map(|name| name.trim_ascii_end());
+    names.any(names_method)
+}
+
+/// Whether JSON may have a member that names a method: it has the name, or escapes that may hide it.
+fn may_have_member(body: &[u8]) -> bool {
+    let is_name =
+        |at: usize| body.get(at..at + PARAMETER.len()).is_some_and(|name| name.eq_ignore_ascii_case(PARAMETER));
+    memchr::memmem::find(body, b"\\u").is_some() || memchr::memchr_iter(b'_', body).any(is_name)
 }

@@ -234,7 +234,7 @@ pub(crate) struct Names {
     known: Box<[Name]>,
     /// Places in `known`, plus one, by the hash of the name; 0 is free. Empty where names are searched for in their order.
     slots: Box<[u32]>,
-    /// Places in `known` of names with a property, in the order of their lower case. Made for the first member in another case.
+    /// Places in `known` of names with a property, in the order of [`names::compare`]. Made for the first member in another case.
     folded: OnceCell<Box<[usize]>>,
 }
 
@@ -348,7 +348,7 @@ impl Names {
         None
     }
 
-    /// The schemas of the properties whose names are a text but for the case of ASCII letters.
+    /// The schemas of the properties that backends may take a name for which ignore its case.
     pub(crate) fn in_other_case<'n>(
         &'n self,
         text: &'n [u8],
@@ -357,17 +357,15 @@ impl Names {
         let own = move |place: usize| -> &'n [u8] {
             self.known.get(place).map_or(&[], |name| contract.slice(name.start, name.end))
         };
-        let compare =
-            |one: &[u8], two: &[u8]| one.iter().map(u8::to_ascii_lowercase).cmp(two.iter().map(u8::to_ascii_lowercase));
         let folded = self.folded.get_or_init(|| {
             let names = self.known.iter().enumerate().filter(|(_, name)| name.schema().is_some());
             let mut places: Vec<usize> = names.map(|(place, _)| place).collect();
-            places.sort_by(|one, two| compare(own(*one), own(*two)));
+            places.sort_by(|one, two| names::compare(own(*one), own(*two)));
             places.into()
         });
-        let first = folded.partition_point(|place| compare(own(*place), text).is_lt());
+        let first = folded.partition_point(|place| names::compare(own(*place), text).is_lt());
         let same = folded.get(first..).unwrap_or_default().iter();
-        let same = same.take_while(move |place| own(**place).eq_ignore_ascii_case(text));
+        let same = same.take_while(move |place| names::equal(own(**place), text));
         same.filter_map(move |place| self.known.get(*place)?.schema())
     }
 

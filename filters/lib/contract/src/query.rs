@@ -41,7 +41,7 @@ pub(crate) fn parted(query: &[u8]) -> Parted<'_> {
     parted
 }
 
-fn pair(part: &[u8]) -> Pair<'_> {
+pub(crate) fn pair(part: &[u8]) -> Pair<'_> {
     let at = part.iter().position(|byte| *byte == b'=').unwrap_or(part.len());
     let name = part.get(..at).unwrap_or_default();
     let name = if name.contains(&b'+') {

@@ -262,6 +262,9 @@ pub(crate) struct BodyRecord {
     pub(crate) required: bool,
     #[prost(message, repeated, tag = "2")]
     pub(crate) media: Vec<MediaRecord>,
+    /// The methods that a declared field `_method` may name, in upper case.
+    #[prost(uint32, repeated, tag = "3")]
+    pub(crate) methods: Vec<u32>,
 }
 
 /// A media type.

@@ -31,6 +31,27 @@ pub struct Matched<'p> {
     pub(crate) values: Vec<Cow<'p, [u8]>>,
 }
 
+/// Whether a segment, of which the escapes are undone, is no value: backends read another path where it has a dot segment, also behind a
+/// slash that was escaped, and a shorter one where it has a NUL.
+fn leads_elsewhere(plain: &[u8]) -> bool {
+    if !plain.iter().any(|byte| matches!(byte, b'.' | b'%' | 0)) {
+        return false;
+    }
+    // Some undo escapes of escapes as well.
+    let plain = decode(plain);
+    let mut parts = plain.split(|byte| matches!(byte, b'/' | b'\\'));
+    let is_dots = |part: &[u8]| matches!(part.split(|byte| *byte == b';').next(), Some(b"." | b".."));
+    plain.contains(&0) || parts.any(is_dots)
+}
+
+impl Matched<'_> {
+    /// The same path with another operation that it has.
+    #[must_use]
+    pub fn of(&self, operation: u32) -> Self {
+        Self { operation, values: self.values.clone() }
+    }
+}
+
 impl Contract {
     /// Finds the operation of a request. `path` has no query. `preflight` is whether an `OPTIONS` request is one of CORS.
     #[must_use]
@@ -72,13 +93,17 @@ impl Contract {
             None => (path, None),
         };
         let plain = decode(segment);
-        let literal = route.literals.binary_search_by(|entry| self.text(entry.name).cmp(plain.as_ref()));
-        if let Some(entry) = literal.ok().and_then(|place| route.literals.get(place))
-            && let Some(found) = self.walk(entry.schema, rest, values)
-        {
-            return Some(found);
+        // Servlets leave out what is behind a `;` of a segment.
+        let bare = memchr::memchr(b';', &plain).and_then(|at| plain.get(..at));
+        for text in std::iter::once(plain.as_ref()).chain(bare) {
+            let literal = route.literals.binary_search_by(|entry| self.text(entry.name).cmp(text));
+            if let Some(entry) = literal.ok().and_then(|place| route.literals.get(place))
+                && let Some(found) = self.walk(entry.schema, rest, values)
+            {
+                return Some(found);
+            }
         }
-        if segment.is_empty() {
+        if segment.is_empty() || leads_elsewhere(&plain) {
             return None;
         }
         let before = values.len();

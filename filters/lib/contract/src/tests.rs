@@ -1,6 +1,7 @@
 mod documents;
 mod fuzz_smoke;
 mod hostile;
+mod methods;
 mod operations;
 mod readings;
 mod requests;

@@ -255,7 +255,10 @@ fn unique(document: &Document<'_>) -> Result<(), &'static str> {
 fn introspects(document: &Document<'_>) -> bool {
     fn within(selection: &[Selection<'_>]) -> bool {
         selection.iter().any(|part| match part {
-            Selection::Field(field) => matches!(field.name, "__schema" | "__type") || within(&field.selection),
+            // `_service` has the schema of a subgraph of a federation.
+            Selection::Field(field) => {
+                matches!(field.name, "__schema" | "__type" | "_service") || within(&field.selection)
+            }
             Selection::Inline { selection, .. } => within(selection),
             Selection::Spread { .. } => false,
         })

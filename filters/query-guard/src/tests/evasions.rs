@@ -54,6 +54,39 @@ fn paths_below_and_beside_an_endpoint_are_judged_where_they_carry_a_request() {
 }
 
 #[test]
+fn what_cannot_be_read_below_an_endpoint_is_judged() {
+    let plugin = plugin(|_| {}, &[]);
+    let send = |headers: &[(&str, &str)], body: &[u8], complete: bool| {
+        let mut exchange = exchange("POST", "/graphql/x", headers);
+        refusal(send(&*plugin, &mut exchange, Some((body, complete)), &FakeHost::at(1)))
+            .map_or(0, |refusal| refusal.status)
+    };
+    // Compressed: a request for the schema, and `a file`.
+    let hidden = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\x2a\x2c\x4d\x2d\xaa\x54\xb2\x52\xaa\x8e\x8f\x2f\x4e\xce\x48\xcd\x4d\xac\x2e\xa9\x2c\x48\x2d\xae\xce\x4b\xcc\x4d\xad\xad\xad\x55\xaa\x05\x00\x62\xfa\xbb\x99\x23\x00\x00\x00";
+    let file =
+        b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x4b\x54\x48\xcb\xcc\x49\x05\x00\x54\xbb\x70\x1e\x06\x00\x00\x00";
+    let gzip = ("content-encoding", "gzip");
+    assert_eq!(send(&[gzip], hidden, true), 403);
+    assert_eq!(send(&[gzip, ("content-type", "text/plain")], file, true), 0);
+    assert_eq!(send(&[("content-encoding", "zstd")], b"x", true), 413);
+    assert_eq!(send(&[gzip], b"x", false), 413);
+    // What comes behind the limit may be the query.
+    let json = ("content-type", "application/json");
+    for (headers, body) in [
+        (&[json][..], &br#"{"a":"#[..]),
+        (&[], b" "),
+        (&[("content-type", "application/x-www-form-urlencoded")], b"a=b"),
+        (&[("content-type", "text/plain")], b" [{"),
+    ] {
+        assert_eq!(send(headers, body, false), 413, "{headers:?}");
+    }
+    for kind in ["multipart/form-data; boundary=b", "application/octet-stream", "image/png"] {
+        assert_eq!(send(&[("content-type", kind)], b"--b", false), 0, "{kind}");
+    }
+    assert_eq!(send(&[json], br#"{"a":1}"#, true), 0);
+}
+
+#[test]
 fn the_root_has_nothing_below_it() {
     let plugin = plugin(|step| step.endpoints = vec![endpoint("/", EndpointKind::Graphql)], &[]);
     let body = r#"{"query":"{__schema{types{name}}}"}"#;
@@ -81,6 +114,60 @@ fn an_endpoint_of_its_own_counts_before_the_one_above_it() {
     ] {
         assert_eq!((post(&*plugin, path, graphql), post(&*plugin, path, rpc)), expected, "{path}");
     }
+}
+
+#[test]
+fn an_ambiguous_path_is_judged_where_it_may_lead_to_an_endpoint() {
+    let plugin = plugin(|_| {}, &[]);
+    let (graphql, rpc) =
+        (r#"{"query":"{__schema{types{name}}}"}"#, r#"{"jsonrpc":"2.0","id":1,"method":"admin.drop"}"#);
+    for path in [
+        "/static//x.js",
+        "/a%2fb",
+        "/docs//graphql/intro.html",
+        "/x/../y",
+        "/a%252fb",
+        "/img\\x.png",
+        "/100%25%25",
+        "/./",
+    ] {
+        assert_eq!(
+            (get(&*plugin, path), post(&*plugin, path, graphql), post(&*plugin, path, rpc)),
+            (0, 0, 0),
+            "{path}"
+        );
+        assert_eq!(get(&*plugin, &format!("{path}?query=mutation%7Ba%7D")), 0, "{path}");
+        assert_eq!(status(&*plugin, "PUT", path, &[], Some(graphql)), 0, "{path}");
+    }
+    for path in
+        ["//graphql", "/x/../graphql", "/x/..%2fgraphql", "/%2567raphql", "/graphql%00.js", "/graphql/..;/graphql/"]
+    {
+        assert_eq!((get(&*plugin, path), post(&*plugin, path, graphql)), (400, 403), "{path}");
+        assert_eq!(post(&*plugin, path, r#"{"query":"{a}"}"#), 0, "{path}");
+    }
+    for path in ["//rpc", "/x/../rpc/", "/rp%2563"] {
+        assert_eq!((get(&*plugin, path), post(&*plugin, path, rpc)), (405, 403), "{path}");
+    }
+    // Below an endpoint.
+    for path in ["/graphql//x.js", "//graphql/x", "/graphql/a%2fb"] {
+        assert_eq!((get(&*plugin, path), post(&*plugin, path, graphql)), (0, 403), "{path}");
+    }
+    // What is right for both protocols must not pass as a request of one and be executed as one of the other.
+    let both = r#"{"jsonrpc":"2.0","id":1,"method":"ping","query":"{__schema{types{name}}}"}"#;
+    for path in ["/rpc/../graphql", "/graphql/..%2frpc", "/x/../graphql/../rpc/x", "//rpc/graphql"] {
+        assert_eq!((get(&*plugin, path), post(&*plugin, path, both)), (400, 400), "{path}");
+        assert_eq!(status(&*plugin, "OPTIONS", path, &[], None), 0, "{path}");
+    }
+    let set = |step: &mut QueryGuardStep| {
+        step.endpoints = vec![endpoint("/api", EndpointKind::Graphql), endpoint("/api/rpc", EndpointKind::JsonRpc)];
+    };
+    let nested = super::plugin(set, &[]);
+    for (path, expected) in
+        [("//api", 403), ("/api//rpc", 400), ("/api/rpc//", 400), ("//api/x", 403), ("/api/rpc/../x", 400)]
+    {
+        assert_eq!(post(&*nested, path, graphql), expected, "{path}");
+    }
+    assert_eq!(post(&*nested, "/api//rpc", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#), 0);
 }
 
 #[test]
@@ -201,6 +288,27 @@ fn a_get_has_no_body() {
     assert_eq!(status(&*plugin, "GET", "/graphql?query=%7Ba%7D", &upgrade, Some("")), 0, "judged by its query");
     assert_eq!(status(&*plugin, "GET", "/graphql?query=mutation%7Ba%7D", &upgrade, Some("")), 405);
     assert_eq!(status(&*plugin, "GET", "/graphql?Query=mutation%7Ba%7D", &upgrade, Some("")), 400);
+}
+
+#[test]
+fn a_preflight_has_no_body() {
+    let plugin = plugin(|_| {}, &[]);
+    for (path, body) in
+        [("/graphql", r#"{"query":"{a}"}"#), ("/rpc", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#), ("/mcp", "{}")]
+    {
+        assert_eq!(status(&*plugin, "OPTIONS", path, &[], None), 0, "{path}");
+        assert_eq!(status(&*plugin, "OPTIONS", path, &[], Some("")), 0, "{path}: it tells at its end that it is empty");
+        assert_eq!(status(&*plugin, "OPTIONS", path, &[], Some(body)), 405, "{path}");
+        assert_eq!(status(&*plugin, "OPTIONS", path, &[("content-length", "2")], Some(body)), 405, "{path}");
+        assert_eq!(status(&*plugin, "OPTIONS", &format!("{path}/x"), &[], Some("file")), 0, "{path}");
+    }
+    // One that comes before a GET has its query.
+    for (query, expected) in
+        [("query=%7Ba%7D", 0), ("query=mutation%7Ba%7D", 405), ("query=%7B__schema%7Ba%7D%7D", 403)]
+    {
+        assert_eq!(status(&*plugin, "OPTIONS", &format!("/graphql?{query}"), &[], None), expected, "{query}");
+        assert_eq!(status(&*plugin, "OPTIONS", &format!("/rpc?{query}"), &[], None), 0, "{query}");
+    }
 }
 
 #[test]

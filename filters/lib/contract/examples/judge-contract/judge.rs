@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use contract::{BodyCheck, BodyResult, Contract, Found, Head, Violation, missing_body};
+use contract::{BodyCheck, BodyResult, Contract, Forms, Found, Head, Violation, missing_body};
 use serde_json::Value;
 
 /// As the plugin does it.
@@ -27,10 +27,13 @@ pub(crate) fn judge(contract: &Contract, line: &Value) -> Vec<Violation> {
     let header = |name: &str| headers[name].as_str().map(|value| Cow::Owned(value.as_bytes().to_vec()));
     let head = Head { query: query.as_bytes(), header: &header, reject_unknown: true };
     let mut found = contract.check_parameters(&matched, &head);
-    if contract.overridden(&matched, method.as_bytes(), path.as_bytes(), &head).is_some() {
+    let kind = headers["content-type"].as_str().map(str::as_bytes);
+    let in_head = contract.named_in_head(&matched, method.as_bytes(), path.as_bytes(), &head);
+    let forms = if method == "POST" { Forms::of(kind.unwrap_or_default()) } else { Forms::default() };
+    let in_body = contract.named_in_body(matched.operation, path.as_bytes(), forms, &body);
+    if in_head.allow.or(in_body.allow).is_some() {
         found.push(Violation::new(contract::Mismatch::MethodNotAllowed, "method", ""));
     }
-    let kind = headers["content-type"].as_str().map(str::as_bytes);
     match contract.request_body(matched.operation, kind, !body.is_empty()) {
         BodyCheck::Wrong(violation) => found.push(violation),
         BodyCheck::Required(None) if body.is_empty() => found.push(missing_body()),

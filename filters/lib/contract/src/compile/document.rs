@@ -203,9 +203,10 @@ impl<'d> Reader<'d> {
         if let Some((place, body)) = self.body(pointer) {
             let required = body.get("required") == Some(&Value::Bool(true));
             let media = self.media(&place, body)?;
+            let methods = self.compiler.declared_methods(&place, body);
             let shown = body.get("content").and_then(Value::as_object).into_iter().flatten();
             listed.body = Some((required, shown.map(|(range, _)| range.clone()).collect()));
-            record.body = Some(BodyRecord { required, media });
+            record.body = Some(BodyRecord { required, media, methods });
         }
         self.responses(pointer, operation, &mut record, &mut listed)?;
         for base in bases {

@@ -1,6 +1,7 @@
 //! The control-plane side: from a document to the compiled form.
 
 mod document;
+mod methods;
 mod read;
 mod reduce;
 mod references;

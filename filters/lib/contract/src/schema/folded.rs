@@ -1,7 +1,5 @@
 //! Members whose names are declared in another case: ASP.NET Core and Go bind `{"Role": ...}` to `role`.
 
-use std::borrow::Cow;
-
 use super::{Evaluated, Validator};
 use crate::json::Value;
 use crate::opened::Schema;
@@ -23,8 +21,7 @@ impl<'a> Validator<'a> {
         if self.folds == Folds::Off || schema.names.is_empty() {
             return true;
         }
-        let (contract, text) = (self.contract, folded(name));
-        let mut properties = schema.names.in_other_case(&text, contract).peekable();
+        let mut properties = schema.names.in_other_case(name, self.contract).peekable();
         if properties.peek().is_none() {
             return true;
         }
@@ -69,13 +66,5 @@ impl<'a> Validator<'a> {
             }
         }
         false
-    }
-}
-
-/// A name with the letters of ASCII for the two that Go takes for them: the long s and the sign for Kelvin.
-fn folded(text: &[u8]) -> Cow<'_, [u8]> {
-    match std::str::from_utf8(text) {
-        Ok(name) if !name.is_ascii() => Cow::Owned(name.replace('\u{17f}', "s").replace('\u{212a}', "k").into_bytes()),
-        _ => Cow::Borrowed(text),
     }
 }

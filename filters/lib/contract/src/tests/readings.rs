@@ -96,6 +96,8 @@ fn a_member_in_another_case_is_checked_as_the_property() {
         assert_eq!(places(&contract, body, false), wrong, "{body}");
         assert_eq!(places(&contract, body, true), [""; 0], "{body}");
     }
+    let accents = json!({ "type": "object", "properties": { "\u{e9}tat": { "type": "integer" } } });
+    assert_eq!(places(&with_body(&accents, &json!({})), "{\"\u{c9}TAT\":\"x\"}", false), ["body:/\u{c9}TAT"]);
     // Nested, and in alternatives.
     let nested = json!({ "type": "array", "items": { "oneOf": [role, { "type": "integer" }] } });
     assert_eq!(places(&with_body(&nested, &json!({})), r#"[1,{"Role":"user"},{"Role":"admin"}]"#, false).len(), 1);
@@ -294,16 +296,78 @@ fn a_method_beside_the_method_has_to_be_declared() {
         ("POST", "/orders/7?_method=DELETE", None, allow),
         ("POST", "/orders/7?_method=put&_method=%20dele%74e", None, allow),
         ("POST", "/orders/7?a=1;_method=DELETE", None, allow),
+        ("POST", "/orders/7?_METHOD=DELETE", None, allow),
+        ("POST", "/orders/7?+.method=DELETE", None, allow),
+        ("POST", "/orders/7?_method%00x=DELETE", None, allow),
+        ("POST", "/orders/7?method=DELETE&a_method=DELETE&_method[]=DELETE", None, None),
         ("POST", "/orders/7?_method=PUT", None, None),
         ("POST", "/orders/7?_method=express", None, None),
-        ("PUT", "/orders/7?_method=DELETE", Some(("x-http-method-override", "DELETE")), None),
+        // Some take the header whatever the method is, and the parameter with POST alone.
+        ("PUT", "/orders/7", Some(("x-http-method-override", "DELETE")), allow),
+        ("GET", "/orders/7", Some(("x-http-method", "delete")), allow),
+        ("PUT", "/orders/7?_method=DELETE", None, None),
+        ("PUT", "/orders/7", Some(("x-http-method-override", "put")), None),
+        ("HEAD", "/orders/7", Some(("x-http-method-override", "GET")), None),
         ("POST", "/own?_method=DELETE", Some(("x-http-method-override", "DELETE")), None),
         ("POST", "/own", Some(("x-http-method", "DELETE")), Some("POST")),
     ] {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let own = |name: &str| header.filter(|(own, _)| *own == name).map(|(_, value)| Cow::Borrowed(value.as_bytes()));
         let head = Head { query: query.as_bytes(), header: &own, reject_unknown: false };
-        let found = contract.overridden(&matched(&contract, method, path), method.as_bytes(), path.as_bytes(), &head);
-        assert_eq!(found.as_deref(), expected, "{method} {target} {header:?}");
+        let own = matched(&contract, method, path);
+        let found = contract.named_in_head(&own, method.as_bytes(), path.as_bytes(), &head);
+        assert_eq!(found.allow.as_deref(), expected, "{method} {target} {header:?}");
+        assert!(!found.operations.contains(&own.operation), "{method} {target} {header:?}");
+        let put = matched(&contract, "PUT", "/orders/7").operation;
+        let names_put = method == "POST"
+            && (target.contains("PUT") || target.contains("put") || header.is_some_and(|(_, value)| value == "Put"));
+        assert_eq!(found.operations.contains(&put), names_put, "{method} {target} {header:?}");
+    }
+}
+
+#[test]
+fn a_content_type_is_one_type() {
+    let content = json!({ "application/json": { "schema": { "type": "object" } }, "application/x-www-form-urlencoded": {},
+            "multipart/form-data": {}, "text/*": {} });
+    let both = opened(
+        &json!({ "openapi": "3.1.0", "paths": { "/a": { "post": { "requestBody": { "content": content } } } } }),
+    );
+    let any = json!({ "*/*": {} });
+    let any =
+        opened(&json!({ "openapi": "3.1.0", "paths": { "/a": { "post": { "requestBody": { "content": any } } } } }));
+    let check = |contract: &Contract, kind: &str| {
+        let operation = matched(contract, "POST", "/a").operation;
+        match contract.request_body(operation, Some(kind.as_bytes()), true) {
+            BodyCheck::Wrong(wrong) => Some(wrong.kind),
+            _ => None,
+        }
+    };
+    let wrong = Some(Mismatch::UnsupportedMediaType);
+    for (kind, of_both, of_any) in [
+        ("application/json", None, None),
+        ("Application/JSON; charset=utf-8; profile=\"a/json\"", None, None),
+        ("multipart/form-data; boundary=\"a, b\"", None, None),
+        ("text/plain;charset=utf-8", None, None),
+        ("", wrong, None),
+        ("application/x-www-form-urlencoded; charset=UTF-8", None, None),
+        ("application/x-www-form-urlencoded; charset=\"windows-1252\"", None, None),
+        ("application/x-www-form-urlencoded; charset=Shift_JIS", None, None),
+        ("application/x-www-form-urlencoded; charset=utf-16", wrong, wrong),
+        ("application/x-www-form-urlencoded; charset=utf-7", wrong, wrong),
+        ("application/x-www-form-urlencoded; charset=ibm037", wrong, wrong),
+        ("text/plain; charset=utf-16", None, None),
+        // Two headers, and what one parser cuts and another one does not.
+        ("text/plain,application/json", wrong, wrong),
+        ("text/plain application/json", wrong, wrong),
+        ("text/x/json", wrong, wrong),
+        ("text/", wrong, wrong),
+        ("text/plain\u{a0}", wrong, wrong),
+        // Laravel looks for JSON in all of the header.
+        ("text/plain; x=application/json", wrong, None),
+        ("multipart/form-data; boundary=a/JSON", wrong, None),
+        ("multipart/form-data; boundary=a; type=\"a+json\"", wrong, None),
+        ("multipart/related; boundary=a; type=\"application/json\"", wrong, None),
+    ] {
+        assert_eq!((check(&both, kind), check(&any, kind)), (of_both, of_any), "{kind}");
     }
 }

@@ -1,6 +1,5 @@
 //! The way of an event through the control plane.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -351,17 +350,12 @@ impl EventHub {
         self.inner.exporters.has_passed(mark)
     }
 
-    /// The incidents, the most recent first.
+    /// The incidents with an event since `oldest` (milliseconds since the Unix epoch; 0 for all), each with its state; the most recent
+    /// first. There may be many: they are shared, and no event waits while a caller looks through them.
     #[must_use]
-    pub fn incidents(&self) -> Vec<Incident> {
-        self.incidents_where(|_, _| true)
-    }
-
-    /// Those incidents that are wanted, each judged with its state; the most recent first.
-    #[must_use]
-    pub fn incidents_where(&self, wanted: impl Fn(&Incident, IncidentState) -> bool) -> Vec<Incident> {
+    pub fn incidents_since(&self, oldest: u64) -> Vec<(Arc<Incident>, IncidentState)> {
         let now = (self.inner.clock)();
-        self.lock().list_where(now, wanted)
+        self.lock().since(oldest, now)
     }
 
     /// How many incidents there are.
@@ -388,8 +382,12 @@ impl EventHub {
         self.lock().signals(key)
     }
 
-    pub(super) fn restore(&self, incidents: Vec<Incident>, workflows: Vec<Workflow>) {
-        self.lock().restore(incidents, workflows);
+    pub(super) fn restore_incidents(&self, incidents: Vec<Incident>) {
+        self.lock().restore(incidents);
+    }
+
+    pub(super) fn restore_workflows(&self, workflows: Vec<Workflow>) {
+        self.lock().restore_workflows(workflows);
     }
 
     pub(super) fn unsaved(&self) -> Unsaved {
@@ -410,15 +408,13 @@ impl EventHub {
         self.lock().kept(incidents, now);
     }
 
-    /// Another control plane has changed incidents (all of them where `keys` is `None`): these are in the store now.
-    pub(super) fn follow_incidents(&self, keys: Option<Vec<String>>, incidents: Vec<Incident>) {
-        let now = (self.inner.clock)();
-        let mut held = self.lock();
-        let found: HashSet<&str> = incidents.iter().map(|incident| incident.key.as_str()).collect();
-        let keys = keys.unwrap_or_else(|| held.keys());
-        let gone: Vec<String> = keys.into_iter().filter(|key| !found.contains(key.as_str())).collect();
-        held.gone(&gone);
-        held.kept(incidents, now);
+    /// The store has no incidents with these keys any more: another control plane has forgotten them.
+    pub(super) fn incidents_gone(&self, keys: &[String]) {
+        self.lock().gone(keys);
+    }
+
+    pub(super) fn incident_keys(&self) -> Vec<String> {
+        self.lock().keys()
     }
 
     pub(super) fn workflow_changes(&self) -> u64 {

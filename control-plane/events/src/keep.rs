@@ -1,5 +1,6 @@
 //! Incidents in the store, so that a restart does not lose them and control planes that share it have the same.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ const EVERY: Duration = Duration::from_secs(1);
 /// How many incidents are written or read at a time: with a change of the store for all of them, thousands would lie in memory three
 /// times, and other control planes would not get their turn.
 const BATCH: usize = 128;
+/// How many are read at a time where all of them are read.
+const PAGE: u32 = 1000;
 
 /// Takes over the incidents that an earlier process has kept, and what operators made of them.
 ///
@@ -20,8 +23,11 @@ const BATCH: usize = 128;
 ///
 /// What the store reports.
 pub async fn restore_incidents(store: &dyn Store, events: &EventHub) -> Result<(), StoreError> {
-    let (rows, workflows) = (store.incidents().await?, store.workflows().await?);
-    events.restore(read(rows), workflows);
+    let mut pages = Pages::default();
+    while let Some(incidents) = pages.next(store).await? {
+        events.restore_incidents(incidents);
+    }
+    events.restore_workflows(store.workflows().await?);
     Ok(())
 }
 
@@ -73,31 +79,63 @@ pub async fn save_incidents(store: &dyn Store, events: &EventHub) -> Result<(), 
         return Err(error);
     }
     let row = |incident: &Incident| {
-        Some(IncidentRow { key: incident.key.clone(), json: serde_json::to_string(incident).ok()? })
+        Some(IncidentRow { key: incident.key.to_string(), json: serde_json::to_string(incident).ok()? })
     };
-    let (mut added, mut removed) = (added.into_iter(), removed);
+    let (mut added, mut removed) = (added.into_iter(), removed.into_iter());
     loop {
         let batch: Vec<Incident> = added.by_ref().take(BATCH).collect();
-        if batch.is_empty() && removed.is_empty() {
+        let silent: Vec<(String, u64)> = removed.by_ref().take(BATCH).collect();
+        if batch.is_empty() && silent.is_empty() {
             return Ok(());
         }
         let rows = batch.iter().filter_map(row).collect();
-        match store.incidents_merge(rows, events.merge_incidents(), removed.clone()).await {
+        match store.incidents_merge(rows, events.merge_incidents(), silent.clone()).await {
             Ok(merged) => events.kept(read(merged)),
             Err(error) => {
-                let added = batch.into_iter().chain(added).collect();
-                events.put_back(Unsaved { added, removed, cleared: Vec::new() });
+                let (added, removed) = (batch.into_iter().chain(added), silent.into_iter().chain(removed));
+                let unsaved = Unsaved { added: added.collect(), removed: removed.collect(), cleared: Vec::new() };
+                events.put_back(unsaved);
                 return Err(error);
             }
         }
-        removed.clear();
+    }
+}
+
+/// Every incident in the store, in parts: as one list of rows, all of them would be in memory twice.
+#[derive(Default)]
+struct Pages {
+    /// The last key that was read.
+    after: String,
+    is_last: bool,
+}
+
+impl Pages {
+    /// The next part; `None` after the last one.
+    async fn next(&mut self, store: &dyn Store) -> Result<Option<Vec<Incident>>, StoreError> {
+        if self.is_last {
+            return Ok(None);
+        }
+        let rows = store.incidents(&self.after, PAGE).await?;
+        self.is_last = rows.len() < usize::try_from(PAGE).unwrap_or(usize::MAX);
+        if let Some(last) = rows.last() {
+            last.key.clone_into(&mut self.after);
+        }
+        Ok(Some(read(rows)))
     }
 }
 
 async fn follow(store: &dyn Store, events: &EventHub, changed: &Elsewhere) -> Result<(), StoreError> {
     match changed {
         Elsewhere::Anything => {
-            events.follow_incidents(None, read(store.incidents().await?));
+            let mut gone: HashSet<String> = events.incident_keys().into_iter().collect();
+            let mut pages = Pages::default();
+            while let Some(incidents) = pages.next(store).await? {
+                for incident in &incidents {
+                    gone.remove(&*incident.key);
+                }
+                events.kept(incidents);
+            }
+            events.incidents_gone(&gone.into_iter().collect::<Vec<_>>());
             follow_workflows(store, events).await?;
         }
         Elsewhere::Keys(Keys { incidents, workflows, .. }) => {
@@ -107,8 +145,11 @@ async fn follow(store: &dyn Store, events: &EventHub, changed: &Elsewhere) -> Re
                 if batch.is_empty() {
                     break;
                 }
-                let rows = store.incidents_of(batch.clone()).await?;
-                events.follow_incidents(Some(batch), read(rows));
+                let incidents = read(store.incidents_of(batch.clone()).await?);
+                let found: HashSet<&str> = incidents.iter().map(|incident| &*incident.key).collect();
+                let gone: Vec<String> = batch.into_iter().filter(|key| !found.contains(key.as_str())).collect();
+                events.incidents_gone(&gone);
+                events.kept(incidents);
             }
             if *workflows {
                 follow_workflows(store, events).await?;

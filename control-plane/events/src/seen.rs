@@ -118,7 +118,7 @@ pub(super) fn made<'a>(
         events: match way {
             BanWay::Hand => Vec::new(),
             BanWay::Tier | BanWay::Ledger => {
-                last.map(|entry| (entry.category.clone(), entry.route_id.clone())).collect()
+                last.map(|entry| (entry.category.to_string(), entry.route_id.to_string())).collect()
             }
         },
     })

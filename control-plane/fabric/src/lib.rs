@@ -470,5 +470,6 @@ fn incident_limits(entities: &EntitySet) -> IncidentLimits {
         timeline: usize::try_from(settings.timeline).unwrap_or(usize::MAX),
         kept: settings.kept_seconds.saturating_mul(1000),
         reopen_grace: settings.reopen_grace_seconds.saturating_mul(1000),
+        held: usize::try_from(settings.max_held).unwrap_or(usize::MAX),
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use store::StoreError;
+
 /// Why something was refused or has failed; texts are for operators, and say what to do.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -28,6 +30,8 @@ pub enum ReplayError {
     Unreadable(String),
     /// The disk or the operating system has failed.
     Io(String, std::io::Error),
+    /// The store has failed.
+    Store(StoreError),
 }
 
 impl fmt::Display for ReplayError {
@@ -53,7 +57,14 @@ impl fmt::Display for ReplayError {
             Self::InUse => f.write_str("a replay that waits or runs needs this recording; cancel it first"),
             Self::Ended => f.write_str("this replay has ended"),
             Self::Io(what, error) => write!(f, "{what}: {error}"),
+            Self::Store(error) => error.fmt(f),
         }
+    }
+}
+
+impl From<StoreError> for ReplayError {
+    fn from(error: StoreError) -> ReplayError {
+        ReplayError::Store(error)
     }
 }
 

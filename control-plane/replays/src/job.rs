@@ -1,6 +1,6 @@
 //! A replay: two snapshots compared on one recording.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What is to be replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub struct NewJob {
     pub after: Vec<u8>,
 }
 
-/// A replay, as it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A replay, as it is. Kept as JSON in the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// Its id.
     pub id: String,
@@ -53,7 +53,7 @@ pub struct Job {
 }
 
 /// How far a replay is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
     /// It waits for the one that runs.
@@ -69,7 +69,7 @@ pub enum JobState {
 }
 
 /// How much of a replay is done. The recording is run twice: before and after the change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Which of the runs this is, from 1; 0 before the first.
     pub part: u64,

@@ -1,19 +1,25 @@
-//! Replays of recorded traffic: the recordings that a control plane keeps, and jobs that compare two snapshots on one of them.
+//! Replays of recorded traffic: the recordings in the store, and jobs that compare two snapshots on one of them.
+//!
+//! Each control plane that shares the store has all recordings, jobs and results. A job runs at the one that took it: its snapshots have
+//! secrets and stay there. The others see how it is, may cancel it, and say that it has failed once its control plane is gone (`watch`).
 //!
 //! Recordings are hostile, and a replay costs a processor and memory: both are read by the program `palisade-replay`, as a child with
 //! limits (see `child`) that ends with its parent. [`Replays`] is the way to all of it.
 
 mod child;
+mod contents;
 mod error;
 mod folder;
 mod job;
 mod names;
+mod older;
 mod queue;
 mod recording;
 mod replays;
 mod settings;
-mod shelf;
 mod upload;
+mod watch;
+mod work;
 
 #[cfg(test)]
 mod tests;

@@ -1,54 +1,46 @@
-//! The jobs of a control plane: those that wait, the one that runs, and those that have ended, with their results.
+//! The jobs that this control plane works on: those that wait, and the one that runs.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
 
 use crate::folder::Temporary;
 use crate::job::{Job, JobState, Progress};
-use crate::settings::Limits;
 
 /// A job with its folder.
 pub(crate) struct Entry {
     pub(crate) job: Job,
-    /// The snapshots until it has ended, then the result.
-    pub(crate) folder: Temporary,
+    /// Its snapshots, and what it works with; none any more where it has ended.
+    pub(crate) folder: Option<Temporary>,
     /// Told where it is to end.
     pub(crate) cancel: Arc<Notify>,
 }
 
-/// All jobs, oldest first.
+/// What works on a job needs.
+pub(crate) struct Begun {
+    pub(crate) job: Job,
+    pub(crate) folder: PathBuf,
+    pub(crate) cancel: Arc<Notify>,
+}
+
+/// The jobs of this control plane that have not ended, oldest first.
 #[derive(Default)]
 pub(crate) struct Queue {
     entries: Vec<Entry>,
 }
 
 impl Queue {
-    pub(crate) fn jobs(&self) -> impl DoubleEndedIterator<Item = &Job> {
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = &Job> {
         self.entries.iter().map(|entry| &entry.job)
     }
 
-    pub(crate) fn get(&self, id: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.job.id == id)
+    pub(crate) fn get(&self, id: &str) -> Option<&Job> {
+        self.jobs().find(|job| job.id == id)
     }
 
-    pub(crate) fn get_mut(&mut self, id: &str) -> Option<&mut Entry> {
+    fn get_mut(&mut self, id: &str) -> Option<&mut Entry> {
         self.entries.iter_mut().find(|entry| entry.job.id == id)
-    }
-
-    /// How many wait.
-    pub(crate) fn waiting(&self) -> usize {
-        self.jobs().filter(|job| job.state == JobState::Waiting).count()
-    }
-
-    /// Whether one runs.
-    pub(crate) fn is_running(&self) -> bool {
-        self.jobs().any(|job| job.state == JobState::Running)
-    }
-
-    /// Whether a job that has not ended needs a recording.
-    pub(crate) fn needs(&self, recording: &str) -> bool {
-        self.jobs().any(|job| job.recording == recording && !job.state.has_ended())
     }
 
     pub(crate) fn add(&mut self, entry: Entry) {
@@ -56,11 +48,12 @@ impl Queue {
     }
 
     /// Begins the first one that waits.
-    pub(crate) fn begin_next(&mut self, now_millis: u64) -> Option<&Entry> {
+    pub(crate) fn begin_next(&mut self, now_millis: u64) -> Option<Begun> {
         let entry = self.entries.iter_mut().find(|entry| entry.job.state == JobState::Waiting)?;
         entry.job.state = JobState::Running;
         entry.job.began_millis = Some(now_millis);
-        Some(entry)
+        let folder = entry.folder.as_ref()?.0.clone();
+        Some(Begun { job: entry.job.clone(), folder, cancel: Arc::clone(&entry.cancel) })
     }
 
     pub(crate) fn progress(&mut self, id: &str, progress: Progress) {
@@ -69,30 +62,29 @@ impl Queue {
         }
     }
 
-    /// Ends a job, and forgets the oldest of those that have ended. Those that are forgotten come back: dropping them removes their files.
-    pub(crate) fn end(
-        &mut self,
-        id: &str,
-        state: JobState,
-        error: Option<String>,
-        now_millis: u64,
-        limits: &Limits,
-    ) -> Vec<Entry> {
-        if let Some(entry) = self.get_mut(id) {
-            entry.job.state = state;
-            entry.job.error = error;
-            entry.job.ended_millis = Some(now_millis);
+    /// Takes the folder of a job that has done its work; dropping it removes it.
+    pub(crate) fn take_folder(&mut self, id: &str) -> Option<Temporary> {
+        self.get_mut(id)?.folder.take()
+    }
+
+    /// Takes a job out.
+    pub(crate) fn take(&mut self, id: &str) -> Option<Entry> {
+        let place = self.jobs().position(|job| job.id == id)?;
+        Some(self.entries.remove(place))
+    }
+
+    /// Ends a job that has ended in the store: one that waits comes back, and the one that runs is told.
+    pub(crate) fn stop(&mut self, id: &str) -> Option<Entry> {
+        let entry = self.get_mut(id)?;
+        if entry.job.state == JobState::Waiting {
+            return self.take(id);
         }
-        let mut surplus = self.jobs().filter(|job| job.state.has_ended()).count().saturating_sub(limits.ended);
-        let mut forgotten = Vec::new();
-        for entry in std::mem::take(&mut self.entries) {
-            if surplus > 0 && entry.job.state.has_ended() {
-                surplus -= 1;
-                forgotten.push(entry);
-            } else {
-                self.entries.push(entry);
-            }
-        }
-        forgotten
+        entry.cancel.notify_one();
+        None
+    }
+
+    /// All of them; none is left.
+    pub(crate) fn take_all(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.entries)
     }
 }

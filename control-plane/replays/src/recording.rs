@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of a recording. Kept as JSON beside it.
+/// What is known of a recording. Kept as JSON in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recording {
     /// Its id.
@@ -15,7 +15,7 @@ pub struct Recording {
     pub by: String,
     /// When it was added, in milliseconds since 1970.
     pub added_millis: u64,
-    /// Bytes on the disk, compressed.
+    /// Its bytes, compressed.
     pub bytes: u64,
     /// Requests in it.
     pub requests: u64,

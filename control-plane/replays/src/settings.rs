@@ -1,4 +1,4 @@
-//! Where recordings and results are, which program replays, and how much of everything there may be.
+//! Where a control plane works on recordings, which program replays, and how much of everything there may be.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub const PROGRAM: &str = "palisade-replay";
 /// The settings of [`Replays`](crate::Replays).
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The folder of recordings and jobs; made if it does not exist.
+    /// The folder of uploads and jobs that are under way; made if it does not exist.
     pub folder: PathBuf,
     /// The program; `None` for the one beside the running executable.
     pub program: Option<PathBuf>,
@@ -26,14 +26,16 @@ pub struct Limits {
     pub upload_bytes: u64,
     /// Bytes of a kept recording, compressed. Default 256 MiB.
     pub recording_bytes: u64,
-    /// Bytes of all kept recordings. Default 1 GiB.
+    /// Bytes of all kept recordings, of all control planes that share the store. Default 1 GiB.
     pub total_bytes: u64,
-    /// Kept recordings. Default 20.
+    /// Kept recordings, of all control planes that share the store. Default 20.
     pub recordings: usize,
-    /// Replays that wait while one runs. Default 4.
+    /// Replays that wait at a control plane while one runs. Default 4.
     pub waiting: usize,
     /// Replays that have ended and are kept with their results. Default 20.
     pub ended: usize,
+    /// Bytes of the results that are kept, compressed; of more, the oldest go. Default 64 MiB.
+    pub results_bytes: u64,
     /// Address space of the program, in MiB. Default 2048.
     pub memory_mib: u64,
     /// Processor time of a replay, in seconds. Default 600.
@@ -51,6 +53,7 @@ impl Default for Limits {
             recordings: 20,
             waiting: 4,
             ended: 20,
+            results_bytes: 64 << 20,
             memory_mib: 2048,
             cpu_seconds: 600,
             read_cpu_seconds: 60,

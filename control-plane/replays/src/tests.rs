@@ -3,10 +3,14 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use store::replays::{MAX_CHUNK, RecordingBegun, RecordingRoom, RecordingRow};
+use store::{SqliteOptions, SqliteStore, Store};
 use tempfile::TempDir;
 
+use crate::watch::{Patience, Seen};
 use crate::{JobState, Limits, NewJob, Recording, ReplayError, Replays, Settings, Source};
 
 /// Writes what it was called with and its environment, and waits as long as there is a file `hold`.
@@ -21,22 +25,46 @@ diff) echo '{}' > "${13}" ;;
 esac
 "#;
 
-/// Recordings and jobs in a folder of their own.
+/// Recordings and jobs in a store and a folder of their own.
 struct Place {
     folder: TempDir,
+    store: Arc<dyn Store>,
     replays: Replays,
 }
 
 impl Place {
-    fn new(change: impl FnOnce(&mut Limits)) -> Place {
+    async fn new(change: impl FnOnce(&mut Limits)) -> Place {
+        Place::prepared(change, |_| {}).await
+    }
+
+    /// The same in a folder in which there is something.
+    async fn prepared(change: impl FnOnce(&mut Limits), prepare: impl FnOnce(&Path)) -> Place {
         let folder = tempfile::tempdir().unwrap();
+        prepare(folder.path());
         let program = folder.path().join("program");
         fs::write(&program, SCRIPT.replace("FOLDER", folder.path().to_str().unwrap())).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
         let mut limits = Limits::default();
         change(&mut limits);
-        let replays = Replays::open(Settings { folder: folder.path().join("kept"), program: Some(program), limits });
-        Place { folder, replays }
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path(), SqliteOptions::default()).unwrap());
+        let settings = Settings { folder: folder.path().join("kept"), program: Some(program), limits };
+        let replays = Replays::open(settings, Arc::clone(&store)).await;
+        Place { folder, store, replays }
+    }
+
+    /// Another control plane with the same store.
+    async fn beside(&self, name: &str) -> Replays {
+        let settings = Settings {
+            folder: self.folder.path().join(name),
+            program: Some(self.path("program")),
+            limits: Limits::default(),
+        };
+        Replays::open(settings, Arc::clone(&self.store)).await
+    }
+
+    /// Whose contents there are.
+    fn contents(&self) -> Vec<String> {
+        if self.path("contents").is_dir() { names(&self.path("contents")) } else { Vec::new() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -53,7 +81,7 @@ impl Place {
         upload.finish("anna", 1).await
     }
 
-    fn start(&self, recording: &str, group: &str) -> Result<String, ReplayError> {
+    async fn start(&self, recording: &str, group: &str) -> Result<String, ReplayError> {
         let (before, after) = (b"before".to_vec(), b"after".to_vec());
         let new = NewJob {
             recording: recording.to_owned(),
@@ -64,15 +92,15 @@ impl Place {
             before,
             after,
         };
-        self.replays.start(new).map(|job| job.id)
+        self.replays.start(new).await.map(|job| job.id)
     }
 
-    fn state(&self, id: &str) -> JobState {
-        self.replays.job(id).unwrap().0.state
+    async fn state(&self, id: &str) -> JobState {
+        self.replays.job(id).await.unwrap().0.state
     }
 
     async fn until(&self, id: &str, state: JobState) {
-        until(|| (self.state(id) == state).then_some(())).await;
+        reaches(&self.replays, id, state).await;
     }
 
     /// The process that the script has written last.
@@ -81,6 +109,16 @@ impl Place {
         fs::remove_file(self.path("pid")).unwrap();
         pid.trim().to_owned()
     }
+}
+
+async fn reaches(replays: &Replays, id: &str, state: JobState) {
+    for _ in 0..6_000 {
+        if replays.job(id).await.unwrap().0.state == state {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{:?} does not get to {state:?}", replays.job(id).await.unwrap().0);
 }
 
 /// What becomes there; how long that takes decides nothing.
@@ -113,7 +151,7 @@ fn mode(path: &Path) -> u32 {
 
 #[tokio::test]
 async fn uploads_are_within_their_limits_one_at_a_time() {
-    let place = Place::new(|limits| (limits.upload_bytes, limits.recordings) = (10, 2));
+    let place = Place::new(|limits| (limits.upload_bytes, limits.recordings) = (10, 2)).await;
     let begin = |length| place.replays.upload("a", Source::Upload, length);
     assert!(matches!(begin(Some(11)).await, Err(ReplayError::TooLarge(10))), "by what the client says");
     let mut upload = begin(Some(10)).await.unwrap();
@@ -127,18 +165,20 @@ async fn uploads_are_within_their_limits_one_at_a_time() {
     let one = place.record(b"1").await.unwrap();
     let two = place.record(b"2").await.unwrap();
     assert!(matches!(place.record(b"3").await, Err(ReplayError::Full(_))));
-    assert_eq!(place.replays.recordings().iter().map(|kept| kept.id.clone()).collect::<Vec<_>>(), [&*one.id, &*two.id]);
-    assert_eq!(names(&place.path("kept/recordings")).len(), 4);
-    assert_eq!(place.replays.delete(&one.id).unwrap(), one);
-    assert!(matches!(place.replays.delete(&one.id), Err(ReplayError::UnknownRecording)));
-    let left = names(&place.path("kept/recordings"));
-    assert_eq!((left.len(), left.iter().all(|name| name.starts_with(&two.id))), (2, true), "{left:?}");
+    let mut kept = [one.clone(), two.clone()];
+    kept.sort_by(|one, two| one.id.cmp(&two.id));
+    assert_eq!(place.replays.recordings().await.unwrap(), kept, "both were added at the same time");
+    assert_eq!(place.contents(), kept.each_ref().map(|recording| recording.id.clone()));
+    assert_eq!(place.replays.delete(&one.id).await.unwrap(), one);
+    assert!(matches!(place.replays.delete(&one.id).await, Err(ReplayError::UnknownRecording)));
+    assert_eq!(place.contents(), [two.id]);
+    assert_eq!(names(&place.path("kept/incoming")), Vec::<String>::new());
     place.record(b"3").await.unwrap();
 }
 
 #[tokio::test]
 async fn recordings_have_no_more_bytes_than_there_is_room_for() {
-    let place = Place::new(|limits| (limits.recording_bytes, limits.total_bytes) = (3 << 20, 4 << 20));
+    let place = Place::new(|limits| (limits.recording_bytes, limits.total_bytes) = (3 << 20, 4 << 20)).await;
     place.record(&vec![b'a'; 2 << 20]).await.unwrap();
     place.record(&vec![b'a'; 2 << 20]).await.unwrap();
     assert!(matches!(place.record(b"1").await, Err(ReplayError::Full(_))), "all bytes are taken");
@@ -157,13 +197,16 @@ async fn recordings_have_no_more_bytes_than_there_is_room_for() {
 
 #[tokio::test]
 async fn jobs_run_in_their_order_and_the_last_results_are_kept() {
-    let place = Place::new(|limits| (limits.waiting, limits.ended) = (2, 2));
+    let place = Place::new(|limits| (limits.waiting, limits.ended) = (2, 2)).await;
     let recording = place.record(b"1").await.unwrap().id;
     place.hold();
     drop(place.pid().await);
-    let started: Vec<String> = ["a", "b", "c"].map(|group| place.start(&recording, group).unwrap()).to_vec();
-    assert!(matches!(place.start(&recording, "d"), Err(ReplayError::Busy(_))), "two may wait");
-    assert!(matches!(place.replays.delete(&recording), Err(ReplayError::InUse)));
+    let mut started = Vec::new();
+    for group in ["a", "b", "c"] {
+        started.push(place.start(&recording, group).await.unwrap());
+    }
+    assert!(matches!(place.start(&recording, "d").await, Err(ReplayError::Busy(_))), "two may wait");
+    assert!(matches!(place.replays.delete(&recording).await, Err(ReplayError::InUse)));
     place.pid().await;
     let jobs = place.path("kept/jobs");
     let first = jobs.join(&started[0]);
@@ -176,37 +219,158 @@ async fn jobs_run_in_their_order_and_the_last_results_are_kept() {
         assert!(call.contains(id.as_str()), "{id} is not next: {call}");
     }
     assert!(ran[0].contains("--max-memory-mib 2048 --max-cpu-seconds 600 "), "{calls}");
-    assert!(matches!(place.replays.job(&started[0]), Err(ReplayError::UnknownJob)), "the oldest of three");
-    let mut kept = started[1..].to_vec();
-    kept.sort();
-    assert_eq!(names(&jobs), kept);
-    for id in &kept {
-        assert_eq!(names(&jobs.join(id)), ["diff.json"], "the snapshots are removed");
-    }
-    let ended = place.replays.job(&started[2]).unwrap();
-    assert_eq!(ended.1, Some(jobs.join(&started[2]).canonicalize().unwrap().join("diff.json")));
-    assert!(matches!(place.replays.cancel(&started[2]), Err(ReplayError::Ended)));
-    assert_eq!(place.state(&started[2]), JobState::Done);
-    place.replays.delete(&recording).unwrap();
-    assert!(matches!(place.start(&recording, "e"), Err(ReplayError::UnknownRecording)));
+    assert!(matches!(place.replays.job(&started[0]).await, Err(ReplayError::UnknownJob)), "the oldest of three");
+    let newest_first: Vec<String> = place.replays.jobs().await.unwrap().into_iter().map(|job| job.id).collect();
+    assert_eq!(newest_first, [&*started[2], &*started[1]]);
+    let mut owners = vec![recording.clone(), started[1].clone(), started[2].clone()];
+    owners.sort();
+    assert_eq!(place.contents(), owners, "the results of two are kept");
+    assert_eq!(names(&jobs), Vec::<String>::new(), "the snapshots are removed");
+    let ended = place.replays.job(&started[2]).await.unwrap();
+    assert_eq!(ended.1.as_deref(), Some("{}\n"));
+    assert!(matches!(place.replays.cancel(&started[2]).await, Err(ReplayError::Ended)));
+    assert_eq!(place.state(&started[2]).await, JobState::Done);
+    place.replays.delete(&recording).await.unwrap();
+    assert!(matches!(place.start(&recording, "e").await, Err(ReplayError::UnknownRecording)));
 }
 
 #[tokio::test]
 async fn a_job_that_is_cancelled_or_cut_off_leaves_no_process_and_no_snapshot() {
-    let place = Place::new(|_| {});
+    let place = Place::new(|_| {}).await;
     let recording = place.record(b"1").await.unwrap().id;
     place.hold();
     drop(place.pid().await);
-    let (one, two) = (place.start(&recording, "a").unwrap(), place.start(&recording, "b").unwrap());
+    let (one, two) = (place.start(&recording, "a").await.unwrap(), place.start(&recording, "b").await.unwrap());
     let (jobs, pid) = (place.path("kept/jobs"), place.pid().await);
-    assert_eq!(place.replays.cancel(&one).unwrap().state, JobState::Cancelled);
+    assert_eq!(place.replays.cancel(&one).await.unwrap().state, JobState::Cancelled);
     let next = place.pid().await;
     gone(&pid).await;
-    assert_eq!((place.state(&one), names(&jobs.join(&one))), (JobState::Cancelled, vec![]));
-    assert_eq!(place.replays.job(&one).unwrap().1, None, "it has no result");
-    assert_eq!(place.state(&two), JobState::Running);
+    until(|| (names(&jobs) == [&*two]).then_some(())).await;
+    assert_eq!(place.state(&one).await, JobState::Cancelled);
+    assert_eq!(place.replays.job(&one).await.unwrap().1, None, "it has no result");
+    assert_eq!(place.state(&two).await, JobState::Running);
     // The control plane stops.
-    place.replays.close();
+    place.replays.close().await;
     gone(&next).await;
     until(|| names(&jobs).is_empty().then_some(())).await;
+    let (cut_off, _) = place.replays.job(&two).await.unwrap();
+    assert_eq!(cut_off.state, JobState::Failed);
+    assert!(cut_off.error.unwrap().contains("was stopped before it was done"));
+}
+
+#[tokio::test]
+async fn what_one_has_another_has_and_may_end() {
+    let place = Place::new(|_| {}).await;
+    let other = place.beside("other").await;
+    let recording = place.record(b"1").await.unwrap();
+    assert_eq!(other.recordings().await.unwrap(), std::slice::from_ref(&recording));
+    place.hold();
+    drop(place.pid().await);
+    let (one, two) = (place.start(&recording.id, "a").await.unwrap(), place.start(&recording.id, "b").await.unwrap());
+    let pid = place.pid().await;
+    // Its control plane says how it is.
+    reaches(&other, &one, JobState::Running).await;
+    assert_eq!(other.cancel(&two).await.unwrap().state, JobState::Cancelled);
+    assert_eq!(place.state(&two).await, JobState::Cancelled);
+    assert_eq!(other.cancel(&one).await.unwrap().state, JobState::Cancelled);
+    gone(&pid).await;
+    until(|| names(&place.path("kept/jobs")).is_empty().then_some(())).await;
+    // The result of one is read at the other.
+    fs::remove_file(place.path("hold")).unwrap();
+    let third = place.start(&recording.id, "c").await.unwrap();
+    reaches(&other, &third, JobState::Done).await;
+    assert_eq!(other.job(&third).await.unwrap().1.as_deref(), Some("{}\n"));
+    other.delete(&recording.id).await.unwrap();
+    assert!(matches!(place.replays.recording(&recording.id).await, Err(ReplayError::UnknownRecording)));
+}
+
+#[tokio::test]
+async fn jobs_and_uploads_of_one_that_is_gone_are_ended_and_others_are_not() {
+    let place = Place::new(|_| {}).await;
+    let other = place.beside("other").await;
+    let recording = place.record(b"1").await.unwrap().id;
+    place.hold();
+    drop(place.pid().await);
+    let job = place.start(&recording, "a").await.unwrap();
+    place.pid().await;
+    let half = RecordingRow { id: "half".into(), bytes: 9, chunks: 1, ..RecordingRow::default() };
+    let room = RecordingRoom { recordings: 9, bytes: 99 };
+    assert_eq!(place.store.recording_begin(half, room).await.unwrap(), RecordingBegun::Begun);
+    assert!(place.store.content_put("half", 0, vec![1; MAX_CHUNK]).await.unwrap());
+    let (long, short) = (Duration::from_secs(1_000), Duration::from_millis(1));
+    let mut seen = Seen::default();
+    let kept = Patience { silent: long, unlisted: long };
+    other.look(&mut seen, kept, true).await.unwrap();
+    // The beat has moved on: the job counts as heard of from now on.
+    let beat = async || place.store.replay(&job).await.unwrap().unwrap().beat;
+    let before = beat().await;
+    while beat().await == before {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    other.look(&mut seen, Patience { silent: short, unlisted: long }, true).await.unwrap();
+    assert_eq!((place.state(&job).await, place.contents().len()), (JobState::Running, 2));
+    // The control plane is killed: nothing says so in the store.
+    place.replays.kill().await;
+    other.look(&mut seen, kept, true).await.unwrap();
+    assert_eq!(place.store.recordings_begun().await.unwrap(), ["half"]);
+    tokio::time::sleep(short * 5).await;
+    other.look(&mut seen, Patience { silent: short, unlisted: short }, false).await.unwrap();
+    let (failed, _) = other.job(&job).await.unwrap();
+    assert_eq!(failed.state, JobState::Failed);
+    assert!(failed.error.unwrap().contains("its control plane has stopped"));
+    assert_eq!((place.contents(), place.store.recordings_begun().await.unwrap()), (vec![recording.clone()], vec![]));
+    other.delete(&recording).await.unwrap();
+}
+
+#[tokio::test]
+async fn recordings_of_an_older_release_are_moved_to_the_store() {
+    let about = |id: &str, name: &str, added: u64, bytes: u64| {
+        let recording = Recording {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            source: Source::Upload,
+            by: "anna".to_owned(),
+            added_millis: added,
+            bytes,
+            requests: 3,
+            unreadable: 0,
+            reasons: Vec::new(),
+            first_millis: None,
+            last_millis: None,
+            unrouted: 0,
+        };
+        (recording.clone(), serde_json::to_vec_pretty(&recording).unwrap())
+    };
+    let large = vec![7; MAX_CHUNK + 5];
+    let (first, first_about) = about("recording_1", "first", 1, large.len() as u64);
+    let (second, second_about) = about("recording_2", "second", 2, 2);
+    let (third, third_about) = about("recording_3", "third", 3, 2);
+    let limits = |limits: &mut Limits| limits.recordings = 2;
+    let prepare = |folder: &Path| {
+        let shelf = folder.join("kept/recordings");
+        fs::create_dir_all(&shelf).unwrap();
+        let kept: [(&str, &[u8], &[u8]); 3] = [
+            ("recording_1", &first_about, &large),
+            ("recording_2", &second_about, b"ab"),
+            ("recording_3", &third_about, b"cd"),
+        ];
+        for (id, about, data) in kept {
+            fs::write(shelf.join(format!("{id}.json")), about).unwrap();
+            fs::write(shelf.join(format!("{id}.jsonl.gz")), data).unwrap();
+        }
+        fs::write(shelf.join("recording_9.jsonl.gz"), "half").unwrap();
+    };
+    let place = Place::prepared(limits, prepare).await;
+    let shelf = place.path("kept/recordings");
+    until(|| (names(&shelf) == ["recording_3.json", "recording_3.jsonl.gz"]).then_some(())).await;
+    assert_eq!(place.replays.recordings().await.unwrap(), [first, second.clone()]);
+    assert_eq!(place.contents(), ["recording_1", "recording_2"]);
+    let chunk = async |number| place.store.content("recording_1", number).await.unwrap().unwrap().len();
+    assert_eq!((chunk(0).await, chunk(1).await), (MAX_CHUNK, 5));
+    // There is room for the third one at a later start.
+    place.replays.delete("recording_1").await.unwrap();
+    place.replays.close().await;
+    let again = place.beside("kept").await;
+    until(|| (!shelf.exists()).then_some(())).await;
+    assert_eq!(again.recordings().await.unwrap(), [second, third]);
 }

@@ -11,9 +11,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::child::{self, Allowance, Ended};
 use crate::error::io;
 use crate::folder::Temporary;
+use crate::older::DATA;
 use crate::recording::{Recording, Source};
 use crate::settings::Limits;
-use crate::shelf::DATA;
 use crate::{ReplayError, Replays, names};
 
 /// Parameters of queries that are masked beside the headers that the program masks by itself: paths are shown with their query.
@@ -85,7 +85,7 @@ impl Upload {
             return Err(ReplayError::Unreadable("the upload is empty; choose a recording".to_owned()));
         }
         let program = self.replays.find_program()?;
-        let room = self.replays.room()?;
+        let room = self.replays.room().await?;
         let limits = *self.replays.limits();
         let allowance = Allowance {
             memory_mib: limits.memory_mib,
@@ -116,8 +116,17 @@ impl Upload {
             last_millis: counts.last,
             unrouted: counts.unrouted,
         };
-        self.replays.keep(recording.clone(), &made)?;
-        Ok(recording)
+        // A client that goes away does not cut it off.
+        let keeping = tokio::spawn(async move {
+            let kept = self.replays.keep(&recording, &made).await;
+            // Not before: dropping it removes the file.
+            drop(self);
+            kept.map(|()| recording)
+        });
+        let lost = |error: tokio::task::JoinError| {
+            ReplayError::Io("keep the recording".to_owned(), std::io::Error::other(error))
+        };
+        keeping.await.unwrap_or_else(|error| Err(lost(error)))
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod answers;
 mod bus;
+mod contents;
 mod events;
 mod explain;
 mod lead;

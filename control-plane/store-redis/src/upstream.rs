@@ -8,12 +8,13 @@ use base::clock::Stopwatch;
 use redis::{Script, Value};
 use store::messages::Exchange;
 use store::replica::{Behind, Position, RowChange, TakeRows, Upstream};
-use store::{Pending, StoreError};
+use store::{Contents, Pending, StoreError};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::answers::{self, Begun, Published};
+use crate::contents::RedisContents;
 use crate::explain::emptied;
 use crate::link::Link;
 use crate::options::RedisOptions;
@@ -45,6 +46,7 @@ pub(crate) struct RedisUpstream {
     runtime: Mutex<Option<Runtime>>,
     handle: tokio::runtime::Handle,
     scripts: Scripts,
+    contents: RedisContents,
     held: Mutex<Option<(Stopwatch, Position)>>,
     /// The task that makes the lease last for a change that takes long.
     extension: Mutex<Option<JoinHandle<()>>>,
@@ -119,6 +121,7 @@ impl RedisUpstream {
             timeout: options.timeout,
             published: AtomicU64::new(0),
         };
+        let contents = RedisContents::new(options, shared.keys.head.clone(), runtime.handle().clone());
         let mut upstream = RedisUpstream {
             shared: Arc::new(shared),
             handle: runtime.handle().clone(),
@@ -129,6 +132,7 @@ impl RedisUpstream {
                 release: Script::new(include_str!("scripts/release.lua")),
                 extend: Script::new(include_str!("scripts/extend.lua")),
             },
+            contents,
             held: Mutex::default(),
             extension: Mutex::default(),
             cautions: Vec::new(),
@@ -351,6 +355,10 @@ impl Upstream for RedisUpstream {
         self.handle.spawn(bus::receive(Arc::downgrade(&self.shared), self.name.clone(), incoming));
     }
 
+    fn contents(&self) -> Arc<dyn Contents> {
+        Arc::new(self.contents.clone())
+    }
+
     fn cautions(&self) -> Vec<String> {
         self.cautions.clone()
     }
@@ -376,6 +384,7 @@ impl Upstream for RedisUpstream {
                 }
             }
             runtime.block_on(self.shared.link.close());
+            runtime.block_on(self.contents.close());
             runtime.shutdown_background();
         }
     }

@@ -77,6 +77,11 @@ fn is_found(row: &Row<'_>, search: &Search) -> rusqlite::Result<bool> {
     Ok(search.is_in_any([&*texts.reason, &*texts.issued_by].into_iter().chain(tags)))
 }
 
+pub(super) fn keys(db: &Connection, now: u64) -> rusqlite::Result<Vec<String>> {
+    let select = "SELECT ref_key FROM ban WHERE until_millis > ?1";
+    db.prepare_cached(select)?.query_map([now], |row| row.get(0))?.collect()
+}
+
 pub(super) fn on(db: &Connection, now: u64, keys: &[String]) -> rusqlite::Result<Vec<Ban>> {
     let select = format!("{BANS} WHERE until_millis > ?1 AND is_range = 1");
     let mut found: Vec<Ban> = db.prepare_cached(&select)?.query_map([now], ban)?.collect::<rusqlite::Result<_>>()?;

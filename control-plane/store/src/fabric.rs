@@ -37,8 +37,8 @@ pub const MAX_ALLOWED_RANGES: u32 = 256;
 pub const MAX_ALLOWED: u32 = 10_000;
 /// The most identities in the ledger; of more, those longest without a charge are forgotten.
 pub const MAX_LEDGER: u32 = 50_000;
-/// The most states of incidents that are kept; of more, those set first are forgotten.
-pub const MAX_WORKFLOWS: u32 = 10_000;
+/// The most states of incidents that are kept; of more, those set first are forgotten. As many as there can be incidents.
+pub const MAX_WORKFLOWS: u32 = 100_000;
 /// The most lifts that are remembered, of bans and of entries of the allowlist each; of more, the oldest are forgotten.
 pub const MAX_LIFTS: u32 = 100_000;
 /// How long a lifted ban stays known, at least, so that a gateway that was away is told: a day.
@@ -92,6 +92,9 @@ pub trait FabricStore: Send + Sync + 'static {
 
     /// Of the bans in force at `now` those on these keys, and those on ranges; by key.
     fn bans_on(&self, now: u64, keys: Vec<String>) -> Pending<'_, Vec<Ban>>;
+
+    /// The keys of all bans in force at `now`, in no order.
+    fn bans_keys(&self, now: u64) -> Pending<'_, Vec<String>>;
 
     /// The ban in force on an identity at `now`.
     fn ban(&self, key: &str, now: u64) -> Pending<'_, Option<Ban>>;
@@ -167,8 +170,8 @@ pub trait FabricStore: Send + Sync + 'static {
     /// The incidents with these keys, by key; those that there are.
     fn incidents_of(&self, keys: Vec<String>) -> Pending<'_, Vec<IncidentRow>>;
 
-    /// Every incident, by key.
-    fn incidents(&self) -> Pending<'_, Vec<IncidentRow>>;
+    /// The incidents by key, from the first one after a key (empty for all), at most `limit`.
+    fn incidents(&self, after: &str, limit: u32) -> Pending<'_, Vec<IncidentRow>>;
 
     /// Forgets bans and entries that have ended, lifts that every gateway must know by now, and states of incidents set at
     /// or before `workflows_until`.

@@ -7,6 +7,11 @@ use super::fabric::{IncidentRow, MAX_WORKFLOWS, MergeIncident, Workflow};
 pub(super) fn put_workflow(db: &Connection, workflow: &Workflow) -> rusqlite::Result<()> {
     let insert = "INSERT OR REPLACE INTO incident_state (ref_key, state, set_by, at, note) VALUES (?1, ?2, ?3, ?4, ?5)";
     db.execute(insert, params![workflow.key, workflow.state, workflow.by, workflow.at, workflow.note])?;
+    // Counted first: to sort all of them takes much longer.
+    let count: u32 = db.prepare_cached("SELECT count(*) FROM incident_state")?.query_row([], |row| row.get(0))?;
+    if count <= MAX_WORKFLOWS {
+        return Ok(());
+    }
     let superfluous = "DELETE FROM incident_state WHERE rowid IN (
         SELECT rowid FROM incident_state ORDER BY at DESC, rowid DESC LIMIT -1 OFFSET ?1)";
     db.execute(superfluous, [MAX_WORKFLOWS]).map(|_| ())
@@ -67,8 +72,31 @@ pub(super) fn of(db: &Connection, keys: &[String]) -> rusqlite::Result<Vec<Incid
     Ok(found)
 }
 
-pub(super) fn all(db: &Connection) -> rusqlite::Result<Vec<IncidentRow>> {
-    db.prepare_cached("SELECT ref_key, json FROM incident ORDER BY ref_key")?
-        .query_map([], |row| Ok(IncidentRow { key: row.get(0)?, json: row.get(1)? }))?
+pub(super) fn page(db: &Connection, after: &str, limit: u32) -> rusqlite::Result<Vec<IncidentRow>> {
+    db.prepare_cached("SELECT ref_key, json FROM incident WHERE ref_key > ?1 ORDER BY ref_key LIMIT ?2")?
+        .query_map(params![after, limit], |row| Ok(IncidentRow { key: row.get(0)?, json: row.get(1)? }))?
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_states_those_set_first_are_forgotten() {
+        let mut db = Connection::open_in_memory().unwrap();
+        crate::schema::migrate(&mut db).unwrap();
+        let fill = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+            INSERT INTO incident_state (ref_key, state, set_by, at, note) SELECT 'user:' || i, 'resolved', 'a', i, '' FROM n";
+        db.execute(fill, [MAX_WORKFLOWS - 1]).unwrap();
+        let set = |key: &str, at| {
+            put_workflow(&db, &Workflow { key: key.into(), state: "resolved".into(), at, ..Workflow::default() })
+                .unwrap();
+            let kept = workflows(&db).unwrap();
+            (kept.len(), kept.iter().any(|workflow| workflow.key == "user:1"))
+        };
+        let most = usize::try_from(MAX_WORKFLOWS).unwrap();
+        assert_eq!(set("user:ada", 1 << 30), (most, true));
+        assert_eq!(set("user:bob", 1 << 30), (most, false));
+    }
 }

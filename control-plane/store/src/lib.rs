@@ -10,6 +10,7 @@ mod backup;
 mod ban_pages;
 mod ban_rows;
 mod bans;
+mod contents;
 pub mod counts;
 mod elsewhere;
 mod entities;
@@ -28,6 +29,7 @@ mod operators;
 mod passkeys;
 mod pending;
 mod places;
+pub mod replays;
 pub mod replica;
 mod replica_files;
 mod replica_rows;
@@ -45,6 +47,7 @@ mod sqlite_history;
 mod sqlite_identities;
 mod sqlite_inventory;
 mod sqlite_passkeys;
+mod sqlite_replays;
 mod sqlite_rollups;
 mod sqlite_sign_in;
 mod writer;
@@ -56,6 +59,7 @@ use accounts::{Identity, Operator, Passkey, Role, Session, Ticket};
 
 pub use alerts::AlertStore;
 pub use backup::{Restored, backup, restore};
+pub use contents::Contents;
 pub use counts::CountStore;
 pub use elsewhere::{Elsewhere, Keys, Others};
 pub use error::StoreError;
@@ -66,6 +70,7 @@ pub use history::{Author, AuthorKind, HistoryStore, Origin};
 pub use inventory::InventoryStore;
 pub use passkeys::PasskeyStore;
 pub use pending::Pending;
+pub use replays::ReplayStore;
 pub use rollups::RollupStore;
 pub use setback::{Held, Setback, Setbacks};
 pub use sign_in::SignInStore;
@@ -74,8 +79,8 @@ pub use sqlite::{SqliteOptions, SqliteStore};
 /// Durable memory of the control plane. Every method may wait for the medium; none blocks the async runtime.
 /// What the decision fabric keeps is in [`FabricStore`], what alert rules keep in [`AlertStore`], what nodes count together in
 /// [`CountStore`], what is kept of threat feeds in [`FeedStore`], what entities were before in [`HistoryStore`], what is counted of
-/// APIs in [`InventoryStore`], of events in [`RollupStore`], passkeys in [`PasskeyStore`], and what other logins of operators need in [`SignInStore`]. Events themselves are in
-/// an [`EventStore`] beside it.
+/// APIs in [`InventoryStore`], recordings of traffic and replays in [`ReplayStore`], counts of events in [`RollupStore`], passkeys in
+/// [`PasskeyStore`], and what other logins of operators need in [`SignInStore`]. Events themselves are in an [`EventStore`] beside it.
 pub trait Store:
     AlertStore
     + CountStore
@@ -83,6 +88,7 @@ pub trait Store:
     + FeedStore
     + HistoryStore
     + InventoryStore
+    + ReplayStore
     + RollupStore
     + SignInStore
     + PasskeyStore

@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use super::replica::{Behind, Position, RowChange, Upstream};
 use super::replica_rows::Tables;
-use super::{SqliteOptions, SqliteStore, Store as _, StoreError};
+use super::{Contents, SqliteOptions, SqliteStore, Store as _, StoreError};
 
 /// The rows, and the bytes, that are given to a server at once, at most (a larger row goes alone).
 const PART: (usize, usize) = (2000, 4 << 20);
 
-/// How many rows of each table were copied.
+/// How many rows of each table were copied, and how many chunks of recordings and results as [`CONTENTS`].
 pub type Copied = BTreeMap<String, u64>;
+
+/// The name of the contents of recordings and replays in [`Copied`], where there are any.
+pub const CONTENTS: &str = "contents";
 
 /// Copies everything of a store to a server that holds nothing, tells `progress` how many rows of how many are there, and compares
 /// what the server has then with the store. No control plane may use either store meanwhile. Blocks nothing but its own thread.
@@ -28,6 +31,8 @@ pub async fn to_server(
     if target.position().await?.version != 0 {
         return Err(StoreError::NotEmpty { store: name.to_owned() });
     }
+    // Before the rows that show them.
+    let chunks = copy_contents(source, target.contents().as_ref(), name).await?;
     let (rows, name) = (rows(source).await?, name.to_owned());
     let copying = tokio::task::spawn_blocking(move || {
         let (mut at, mut done) = (Position::default(), 0);
@@ -49,7 +54,7 @@ pub async fn to_server(
             let detail = "what was read back is not what was written; empty it and copy again".to_owned();
             return Err(StoreError::Server { server: name, detail });
         }
-        counted(&rows)
+        counted(&rows, chunks)
     });
     copying.await.unwrap_or(Err(StoreError::Closed))
 }
@@ -69,6 +74,7 @@ pub async fn to_file(source: &SqliteStore, directory: &Path) -> Result<Copied, S
     let options = SqliteOptions { exclusive: true, ..SqliteOptions::default() };
     let opening = tokio::task::spawn_blocking(move || SqliteStore::open(&target, options));
     let target = opening.await.unwrap_or(Err(StoreError::Closed))?;
+    let chunks = copy_contents(source, target.contents().as_ref(), &directory.display().to_string()).await?;
     let changes = Arc::clone(&copied);
     target
         .write(move |db| {
@@ -84,7 +90,28 @@ pub async fn to_file(source: &SqliteStore, directory: &Path) -> Result<Copied, S
         let detail = "what was read back is not what was written; remove it and copy again".to_owned();
         return Err(StoreError::Failed { path, detail });
     }
-    counted(&copied)
+    counted(&copied, chunks)
+}
+
+/// Copies the contents of recordings and replays, chunk by chunk, and reads each one back. How many there were. Contents that are not
+/// there (rows that came from a backup, which has none) are left out; a replay of them says so.
+async fn copy_contents(source: &SqliteStore, target: &dyn Contents, name: &str) -> Result<u64, StoreError> {
+    let mut copied = 0;
+    for (owner, chunks) in source.content_owners().await? {
+        for number in 0..chunks {
+            let Some(bytes) = source.contents().get(&owner, number).await? else {
+                tracing::warn!(%owner, number, "contents of a recording or a replay are missing and are not copied");
+                break;
+            };
+            target.put(&owner, number, bytes.clone()).await?;
+            if target.get(&owner, number).await?.as_ref() != Some(&bytes) {
+                let detail = format!("what was read back of {owner} is not what was written; copy again");
+                return Err(StoreError::Failed { path: name.into(), detail });
+            }
+            copied += 1;
+        }
+    }
+    Ok(copied)
 }
 
 async fn rows(store: &SqliteStore) -> Result<Vec<RowChange>, StoreError> {
@@ -119,13 +146,16 @@ fn are_same(written: &[RowChange], found: &[RowChange]) -> bool {
     by_key(written) == by_key(found)
 }
 
-fn counted(rows: &[RowChange]) -> Result<Copied, StoreError> {
+fn counted(rows: &[RowChange], chunks: u64) -> Result<Copied, StoreError> {
     let names = super::replica::tables()?;
     let mut counted = Copied::new();
     for row in rows {
         if let Some(name) = names.get(row.table) {
             *counted.entry(name.clone()).or_default() += 1;
         }
+    }
+    if chunks > 0 {
+        counted.insert(CONTENTS.to_owned(), chunks);
     }
     Ok(counted)
 }

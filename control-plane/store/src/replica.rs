@@ -16,7 +16,7 @@ use super::elsewhere::Elsewhere;
 use super::messages::Exchange;
 use super::replica_rows::{self as rows, Tables};
 use super::setback::{Held, Setback};
-use super::{Pending, StoreError, entities};
+use super::{Contents, Pending, StoreError, entities};
 
 /// How often a replica is brought up to date at most before a write gives up: each time, the server has moved on so far that the
 /// replica had to be read anew.
@@ -98,6 +98,9 @@ pub trait Upstream: Send + Sync + 'static {
 
     /// Carries messages to other control planes and from them, until the store is closed.
     fn exchange(&self, exchange: Exchange);
+
+    /// Where the contents of recordings and replays are: they are in no replica.
+    fn contents(&self) -> Arc<dyn Contents>;
 
     /// Gives the lease back, and ends what [`Upstream::watch`], [`Upstream::lead`] and [`Upstream::exchange`] began and every connection.
     fn close(&self);
@@ -324,6 +327,10 @@ mod tests {
         fn exchange(&self, _exchange: Exchange) {}
 
         fn lead(&self, _leads: watch::Sender<bool>) {}
+
+        fn contents(&self) -> Arc<dyn Contents> {
+            Arc::new(crate::contents::FolderContents::within(std::path::Path::new("/nowhere")))
+        }
 
         fn close(&self) {}
     }

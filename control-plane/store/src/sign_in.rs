@@ -45,6 +45,9 @@ pub trait SignInStore {
     /// one. [`AccessChange::SecondFactorConfirm`](super::AccessChange::SecondFactorConfirm) confirms it.
     fn second_factor_begin(&self, operator: &str, secret: Vec<u8>) -> Pending<'_, bool>;
 
+    /// Stores the secret of a second factor in another form, if it is stored as `from` still.
+    fn second_factor_rewrite(&self, operator: &str, from: Vec<u8>, to: Vec<u8>) -> Pending<'_, bool>;
+
     /// Accepts a code of a confirmed second factor; false when it was accepted before, or a later one was, or there is no such recovery
     /// code.
     fn second_factor_use(&self, operator: &str, proof: Proof) -> Pending<'_, bool>;

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::{broadcast, watch};
 
 use super::access::{self, SELECT_KEY, admin_key};
+use super::contents::{Contents, FolderContents};
 use super::elsewhere::{self, Elsewhere, Others};
 use super::file::{self, FILE, connect, create, explain, lock, verify};
 use super::messages::{Listener, Messages};
@@ -55,6 +56,7 @@ pub struct SqliteStore {
     following: Option<Arc<Following>>,
     /// The folder of a replica, until the store is closed.
     folder: Arc<Mutex<Option<ReplicaFolder>>>,
+    contents: Arc<dyn Contents>,
 }
 
 impl SqliteStore {
@@ -99,6 +101,7 @@ impl SqliteStore {
             messages: Messages::new().0,
             following: None,
             folder: Arc::default(),
+            contents: Arc::new(FolderContents::within(directory)),
             path,
         })
     }
@@ -156,6 +159,7 @@ impl SqliteStore {
             setbacks,
             leads,
             messages,
+            contents: following.upstream().contents(),
             following: Some(following),
             folder: Arc::new(Mutex::new(Some(folder))),
             path,
@@ -170,6 +174,11 @@ impl SqliteStore {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Where the contents of recordings and replays are.
+    pub(super) fn contents(&self) -> &Arc<dyn Contents> {
+        &self.contents
     }
 
     /// Whether `directory` holds a store, damaged or not.

@@ -70,6 +70,10 @@ impl FabricStore for SqliteStore {
         Box::pin(self.read(move |db| ban_pages::on(db, now, &keys)))
     }
 
+    fn bans_keys(&self, now: u64) -> Pending<'_, Vec<String>> {
+        Box::pin(self.read(move |db| ban_pages::keys(db, now)))
+    }
+
     fn ban(&self, key: &str, now: u64) -> Pending<'_, Option<Ban>> {
         let key = key.to_owned();
         Box::pin(self.read(move |db| bans::one(db, &key, now)))
@@ -160,8 +164,9 @@ impl FabricStore for SqliteStore {
         Box::pin(self.read(move |db| incidents::of(db, &keys)))
     }
 
-    fn incidents(&self) -> Pending<'_, Vec<IncidentRow>> {
-        Box::pin(self.read(|db| incidents::all(db)))
+    fn incidents(&self, after: &str, limit: u32) -> Pending<'_, Vec<IncidentRow>> {
+        let after = after.to_owned();
+        Box::pin(self.read(move |db| incidents::page(db, &after, limit)))
     }
 
     fn fabric_sweep(&self, now: u64, workflows_until: u64) -> Pending<'_, ()> {

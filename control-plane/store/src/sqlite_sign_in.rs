@@ -116,6 +116,14 @@ impl SignInStore for SqliteStore {
         }))
     }
 
+    fn second_factor_rewrite(&self, operator: &str, from: Vec<u8>, to: Vec<u8>) -> Pending<'_, bool> {
+        let operator = operator.to_owned();
+        Box::pin(self.write(move |db| {
+            let update = "UPDATE second_factor SET secret = ?3 WHERE operator = ?1 AND secret = ?2";
+            Ok(db.execute(update, params![operator, from, to])? > 0)
+        }))
+    }
+
     fn second_factor_use(&self, operator: &str, proof: Proof) -> Pending<'_, bool> {
         let operator = operator.to_owned();
         Box::pin(self.write(move |db| {

@@ -42,6 +42,11 @@ impl Console {
         self.send(path, &self.session.read(path)).map(|(answer, _)| answer)
     }
 
+    /// Reads something of another part, such as `events/_search`.
+    pub fn show(&mut self, path: &str) -> Result<Response, String> {
+        self.send(path, &self.session.request(path)).map(|(answer, _)| answer)
+    }
+
     fn send(&mut self, path: &str, request: &Request) -> Result<(Response, Instant), String> {
         let answer = self.connection.exchange(request);
         let at = Instant::now();

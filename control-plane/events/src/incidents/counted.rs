@@ -1,27 +1,26 @@
 //! How an event counts in its incident.
 
-use serde_json::Value;
-
-use super::{Incident, MAX_SIGNALS, TimelineEntry, note, text};
+use super::{Incident, MAX_SIGNALS, SharedText, Texts, TimelineEntry, note};
 use crate::event::SecurityEvent;
 
 /// What an event adds to its incident.
 pub(super) struct Counted {
     entry: TimelineEntry,
-    tags: Vec<String>,
-    node: String,
-    /// None, or not empty.
-    pub(super) signals: Option<Vec<Value>>,
+    tags: Vec<SharedText>,
+    node: SharedText,
+    /// JSON; `None` where there are none.
+    pub(super) signals: Option<Box<str>>,
 }
 
 impl Counted {
-    pub(super) fn of(event: SecurityEvent, at: u64) -> Counted {
+    pub(super) fn of(event: SecurityEvent, at: u64, texts: &mut Texts) -> Counted {
         let outcome_blocked = event.event.outcome.as_deref() == Some("blocked");
         let score = event.threat.score().unwrap_or(0.0);
-        let signals = event.threat.signals.filter(|signals| !signals.is_empty()).map(|mut signals| {
+        let signals = event.threat.signals.filter(|signals| !signals.is_empty()).and_then(|mut signals| {
             signals.truncate(MAX_SIGNALS);
-            signals
+            serde_json::to_string(&signals).ok().map(String::into_boxed_str)
         });
+        let mut text = |value: Option<String>| texts.cut(value.as_deref().unwrap_or_default());
         Counted {
             entry: TimelineEntry {
                 at,
@@ -65,12 +64,35 @@ impl Incident {
         for tag in tags {
             note(&mut self.tags, tag);
         }
-        entry.message.clone_into(&mut self.last_message);
-        node.clone_into(&mut self.node);
+        self.last_message.clone_from(&entry.message);
+        self.node.clone_from(node);
         note(&mut self.nodes, node);
         while self.timeline.len() >= timeline.max(1) {
             self.timeline.pop_front();
         }
+        // Twice as many, and no more than there will be: there are many timelines.
+        let length = self.timeline.len();
+        if length == self.timeline.capacity() {
+            self.timeline.reserve_exact(length.clamp(1, timeline.max(length + 1) - length));
+        }
         self.timeline.push_back(entry.clone());
+    }
+
+    /// Replaces its texts by those that others have as well, and gives back room that was not used.
+    pub(super) fn share(&mut self, texts: &mut Texts) {
+        for list in [&mut self.categories, &mut self.tags, &mut self.actions, &mut self.routes, &mut self.nodes] {
+            list.iter_mut().for_each(|text| texts.share(text));
+            list.shrink_to_fit();
+        }
+        for text in [&mut self.last_message, &mut self.node] {
+            texts.share(text);
+        }
+        for entry in &mut self.timeline {
+            let TimelineEntry { category, action, route_id, route_name, message, .. } = entry;
+            for text in [category, action, route_id, route_name, message] {
+                texts.share(text);
+            }
+        }
+        self.timeline.shrink_to_fit();
     }
 }

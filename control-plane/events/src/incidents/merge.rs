@@ -63,19 +63,20 @@ mod tests {
     use super::super::TimelineEntry;
     use super::*;
 
-    const LIMITS: IncidentLimits = IncidentLimits { window: 1000, timeline: 3, kept: 100_000, reopen_grace: 0 };
+    const LIMITS: IncidentLimits =
+        IncidentLimits { window: 1000, timeline: 3, kept: 100_000, reopen_grace: 0, held: 9 };
 
     fn part(id: &str, node: &str, times: &[u64]) -> Incident {
         Incident {
-            id: id.to_owned(),
-            key: "ip:192.0.2.1".to_owned(),
+            id: id.into(),
+            key: "ip:192.0.2.1".into(),
             first_seen: times[0],
             last_seen: times[times.len() - 1],
             count: times.len() as u64,
             enforced_count: 1,
             max_score: times[0] as f64,
-            node: node.to_owned(),
-            nodes: vec![node.to_owned()],
+            node: node.into(),
+            nodes: vec![node.into()],
             timeline: times.iter().map(|at| TimelineEntry { at: *at, ..TimelineEntry::default() }).collect(),
             ..Incident::default()
         }
@@ -85,12 +86,12 @@ mod tests {
     fn parts_of_two_control_planes_are_one_incident_in_any_order() {
         let (one, other) = (part("a", "n1", &[10, 30, 50]), part("b", "n2", &[20, 40]));
         let all = merged(one.clone(), other.clone(), &LIMITS);
-        assert_eq!((all.id.as_str(), all.count, all.enforced_count), ("a", 5, 2));
-        assert_eq!((all.first_seen, all.last_seen, all.max_score, all.node.as_str()), (10, 50, 20.0, "n1"));
+        assert_eq!((&*all.id, all.count, all.enforced_count), ("a", 5, 2));
+        assert_eq!((all.first_seen, all.last_seen, all.max_score, &*all.node), (10, 50, 20.0, "n1"));
         assert_eq!(all.nodes, ["n1", "n2"]);
         assert_eq!(all.timeline.iter().map(|entry| entry.at).collect::<Vec<_>>(), [30, 40, 50]);
         let turned = merged(other, one, &LIMITS);
-        assert_eq!((turned.id.as_str(), turned.count, &turned.timeline), ("a", 5, &all.timeline));
+        assert_eq!((&*turned.id, turned.count, &turned.timeline), ("a", 5, &all.timeline));
     }
 
     #[test]

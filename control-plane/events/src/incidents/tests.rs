@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use store::fabric::Workflow;
 
 const NOW: u64 = 1_800_000_000_000;
 /// The width of the networks that callers of IPv6 are judged by.
@@ -30,13 +31,10 @@ fn a_scan_is_one_incident_with_a_count() {
     let list = incidents.list(NOW + 99);
     assert_eq!(list.len(), 2);
     let first = &list[0];
-    assert_eq!(
-        (first.id.as_str(), first.key.as_str(), first.count, first.enforced_count),
-        ("i0", "ip:192.0.2.1", 30, 30)
-    );
+    assert_eq!((&*first.id, &*first.key, first.count, first.enforced_count), ("i0", "ip:192.0.2.1", 30, 30));
     assert_eq!((first.first_seen, first.last_seen, first.max_score), (NOW, NOW + 29, 29.0));
     assert_eq!((first.timeline.len(), first.timeline[0].at), (IncidentLimits::default().timeline, NOW + 10));
-    assert_eq!((first.last_message.as_str(), first.nodes.len(), first.routes.len()), ("score 29", 1, 1));
+    assert_eq!((&*first.last_message, first.nodes.len(), first.routes.len()), ("score 29", 1, 1));
     let row = serde_json::to_value(first).unwrap();
     assert_eq!(row["ref"], json!({ "kind": "ip", "value": "192.0.2.1" }));
     assert_eq!(row["state"], "open");
@@ -61,7 +59,7 @@ fn addresses_of_one_network_of_ipv6_are_one_caller() {
         record("2001:db8:9:12::1", Some(foreign));
         record("192.0.2.9", Some(foreign));
     }
-    let mut keys: Vec<_> = incidents.list(NOW).into_iter().map(|one| (one.key, one.count)).collect();
+    let mut keys: Vec<_> = incidents.list(NOW).into_iter().map(|one| (one.key.to_string(), one.count)).collect();
     keys.sort();
     let expected = [
         ("ip:192.0.2.1", 2),
@@ -84,7 +82,7 @@ fn what_is_no_single_address_is_no_identity_and_scores_end_at_100() {
     named.source.user = Some("x".repeat(129));
     incidents.record(named, WIDTH, NOW);
     let list = incidents.list(NOW);
-    assert_eq!((list.len(), list[0].key.as_str(), list[0].max_score), (1, "ip:192.0.2.1", 100.0));
+    assert_eq!((list.len(), &*list[0].key, list[0].max_score), (1, "ip:192.0.2.1", 100.0));
 }
 
 #[test]
@@ -97,7 +95,7 @@ fn after_the_window_a_new_one_begins() {
     let after = within + IncidentLimits::default().window + 1;
     incidents.record(event("192.0.2.1", "c", after, 1.0), WIDTH, after);
     let list = incidents.list(after);
-    assert_eq!((list.len(), list[0].id.as_str(), list[0].count), (1, "c", 1));
+    assert_eq!((list.len(), &*list[0].id, list[0].count), (1, "c", 1));
     assert!(incidents.list(after + IncidentLimits::default().kept + 1).is_empty());
 }
 
@@ -110,12 +108,45 @@ fn the_most_specific_identity_counts_and_the_table_is_bounded() {
     incidents.record(keyed, WIDTH, NOW);
     assert_eq!(incidents.list(NOW)[0].key, "user:ann");
     incidents.record(SecurityEvent::default(), WIDTH, NOW);
-    for number in 0..=MAX_INCIDENTS as u64 {
+    assert_eq!((MAX_INCIDENTS, IncidentLimits::default().held), (50_000, 50_000));
+    incidents.limit(IncidentLimits { held: 1000, ..IncidentLimits::default() });
+    for number in 0..=1000 {
         incidents.record(event(&address(number), "i", NOW + 1 + number, 1.0), WIDTH, NOW + 1 + number);
     }
-    let list = incidents.list(NOW + 1);
-    assert_eq!(list.len(), MAX_INCIDENTS);
+    let list = incidents.list(NOW + 1001);
+    assert_eq!(list.len(), 1000);
     assert!(!list.iter().any(|incident| incident.key == "user:ann" || incident.key == "ip:10.0.0.0"));
+    incidents.limit(IncidentLimits { held: 10, ..IncidentLimits::default() });
+    let newest: Vec<_> = incidents.list(NOW + 1001).into_iter().map(|incident| incident.key.to_string()).collect();
+    assert_eq!(newest, (991..=1000).rev().map(|number| format!("ip:{}", address(number))).collect::<Vec<_>>());
+    assert_eq!((incidents.count(NOW + 1001), incidents.unsaved(NOW + 1001).removed.len()), (10, 992));
+}
+
+#[test]
+fn a_list_ends_at_its_oldest_and_stays_as_it_was_read() {
+    let mut incidents = Incidents::default();
+    for number in 0..3_u64 {
+        incidents.record(event(&format!("192.0.2.{number}"), "i", NOW + number, 1.0), WIDTH, NOW + 9);
+    }
+    let listed = incidents.since(NOW + 1, NOW + 9);
+    let keys: Vec<&str> = listed.iter().map(|(incident, _)| &*incident.key).collect();
+    assert_eq!(keys, ["ip:192.0.2.2", "ip:192.0.2.1"]);
+    incidents.record(event("192.0.2.2", "i", NOW + 9, 7.0), WIDTH, NOW + 9);
+    assert_eq!((listed[0].0.count, listed[0].0.timeline.len()), (1, 1));
+    let again = incidents.since(NOW + 9, NOW + 9);
+    assert_eq!((again.len(), again[0].0.count, again[0].0.timeline.len()), (1, 2, 2));
+    // One that did not change is not copied.
+    assert!(std::sync::Arc::ptr_eq(&listed[1].0, &incidents.since(NOW + 1, NOW + 9)[1].0));
+}
+
+#[test]
+fn a_timeline_takes_no_more_room_than_it_has_entries() {
+    let mut incidents = Incidents::default();
+    for number in 0..30_u64 {
+        incidents.record(event("192.0.2.1", "i", NOW + number, 1.0), WIDTH, NOW + 99);
+    }
+    let timeline = &incidents.since(0, NOW + 99)[0].0.timeline;
+    assert_eq!((timeline.len(), timeline.capacity()), (20, 20));
 }
 
 #[test]
@@ -171,7 +202,7 @@ fn what_is_saved_is_restored_and_what_was_not_taken_is_offered_again() {
     let added = incidents.unsaved(NOW).added;
     assert_eq!(added.iter().map(|part| part.count).sum::<u64>(), 3, "each event once");
     let mut after = Incidents::default();
-    after.restore(added, Vec::new());
+    after.restore(added);
     assert_eq!(after.list(NOW).len(), 2);
     assert_eq!(after.record(event("192.0.2.1", "z", NOW + 1, 1.0), WIDTH, NOW + 1), place("a", 3, false));
     after.list(NOW + IncidentLimits::default().kept + 1_000);
@@ -201,7 +232,7 @@ fn two_control_planes_count_in_one_incident() {
     other.record(event("192.0.2.1", "b", NOW + 1, 9.0), WIDTH, NOW + 1);
     save(&mut one);
     let kept = save(&mut other);
-    assert_eq!((kept.id.as_str(), kept.count, kept.max_score), ("a", 2, 9.0));
+    assert_eq!((&*kept.id, kept.count, kept.max_score), ("a", 2, 9.0));
     // Counted in while the row was on its way.
     assert_eq!(one.record(event("192.0.2.1", "c", NOW + 2, 1.0), WIDTH, NOW + 2), place("a", 2, false));
     one.kept(vec![kept], NOW);

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use store::counts::{BudgetTake, Counted, TakeOutcome};
-use store::{CountStore as _, HistoryStore as _, Store, StoreError};
+use store::replays::{MAX_CHUNK, RecordingBegun, RecordingRemoved, RecordingRoom, RecordingRow};
+use store::{CountStore as _, HistoryStore as _, ReplayStore as _, Store, StoreError};
 
 use crate::server::RedisServer;
 
@@ -150,6 +151,12 @@ async fn a_user_of_an_access_list_needs_the_keys_of_the_prefix_alone() {
     let store = server.open_at(&url("palisade")).await.unwrap();
     crate::events::work_as(&url("palisade"), server.folder.path()).await;
     assert_eq!(store.entity_put("c", "a", "1".into(), 0).await, Ok(1));
+    let (row, room) =
+        (RecordingRow { id: "r".into(), ..RecordingRow::default() }, RecordingRoom { recordings: 1, bytes: 1 });
+    assert_eq!(store.recording_begin(row, room).await, Ok(RecordingBegun::Begun));
+    assert_eq!(store.content_put("r", 0, vec![1]).await, Ok(true));
+    assert_eq!(store.content("r", 0).await, Ok(Some(vec![1])));
+    assert_eq!(store.recording_abandon("r").await, Ok(true));
     assert_eq!(server.open_at(&url("palisade")).await.unwrap().entities().await.unwrap().rows.len(), 1);
     let error = server.open_at(&url("weak")).await.err().unwrap().to_string();
     assert!(error.contains("access control list"), "{error}");
@@ -175,6 +182,27 @@ async fn a_full_server_takes_nothing_and_says_so() {
         }
     };
     tokio::time::timeout(Duration::from_secs(60), small).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_takes_no_recording_and_removes_those_that_there_are() {
+    let Some(server) = RedisServer::start().await else { return };
+    let store = server.open().await;
+    let (row, room) =
+        (RecordingRow { id: "r".into(), ..RecordingRow::default() }, RecordingRoom { recordings: 9, bytes: 9 });
+    assert_eq!(store.recording_begin(row.clone(), room).await, Ok(RecordingBegun::Begun));
+    for number in 0..64 {
+        assert_eq!(store.content_put("r", number, vec![7; MAX_CHUNK]).await, Ok(true));
+    }
+    assert_eq!(store.recording_publish("r").await, Ok(true));
+    assert_eq!(store.recording_begin(RecordingRow { id: "s".into(), ..row }, room).await, Ok(RecordingBegun::Begun));
+    assert!(!server.ask("CONFIG SET maxmemory 16000000").contains("-ERR"));
+    let error = store.content_put("s", 0, vec![7; MAX_CHUNK]).await.unwrap_err();
+    assert!(matches!(error, StoreError::ServerFull { .. }), "{error:?}");
+    // What makes room is taken.
+    assert_eq!(store.recording_abandon("s").await, Ok(true));
+    assert_eq!(store.recording_remove("r").await, Ok(RecordingRemoved::Removed));
+    assert_eq!(store.content("r", 0).await, Ok(None));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,6 +8,7 @@ mod block;
 mod file;
 mod place;
 mod search;
+mod segments;
 mod tables;
 mod terms;
 #[cfg(test)]

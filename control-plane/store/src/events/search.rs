@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row};
 
 use super::terms::{is_common, term};
-use super::{EventField, EventPage, EventQuery, FoundEvent, MAX_EXAMINED, block, place, tables};
+use super::{EventField, EventPage, EventQuery, FoundEvent, MAX_EXAMINED, block, place, segments, tables};
 
 /// The bytes of the events of one page; a page with fewer events goes on after it.
 const MAX_PAGE_BYTES: usize = 8 << 20;
@@ -19,43 +19,70 @@ pub(super) fn run(db: &Connection, query: &EventQuery) -> rusqlite::Result<Event
     let (from, until) = (place::first(query.from_millis), until.min(i64::MAX.cast_unsigned()));
     let wanted: Vec<i64> = query.filters.iter().map(|(field, value)| term(*field, value)).collect();
     let (from, until) = (from.cast_signed(), until.cast_signed());
-    let driver = driver(db, query, (from, until))?;
-    let sql = match driver {
-        Some(_) => {
-            "SELECT e.place, e.block, e.line, e.terms FROM term AS t JOIN event AS e ON e.place = t.place
-             WHERE t.term = ?4 AND t.place >= ?1 AND t.place < ?2 ORDER BY t.place DESC LIMIT ?3"
+    let mut building =
+        PageBuilder { db, query, wanted, page: EventPage::default(), texts: Texts::default(), bytes: 0, last: None };
+    match driver(db, query, (from, until))? {
+        Some(term) => {
+            let mut places = segments::Places::of(db, term, (from, until))?;
+            let mut one = db.prepare_cached("SELECT place, block, line, terms FROM event WHERE place = ?1")?;
+            while let Some(place) = places.next()? {
+                let mut rows = one.query([place])?;
+                if let Some(row) = rows.next()?
+                    && !building.look(row)?
+                {
+                    return Ok(building.page);
+                }
+            }
         }
         None => {
-            "SELECT place, block, line, terms FROM event WHERE place >= ?1 AND place < ?2 AND ?4 = 0
-             ORDER BY place DESC LIMIT ?3"
-        }
-    };
-    let mut select = db.prepare_cached(sql)?;
-    // One more, to see whether there is more.
-    let mut rows = select.query(params![from, until, MAX_EXAMINED + 1, driver.unwrap_or(0)])?;
-    let (mut page, mut texts, mut bytes) = (EventPage { complete: true, ..EventPage::default() }, Texts::default(), 0);
-    let mut last = None;
-    while let Some(row) = rows.next()? {
-        if page.events.len() >= usize::try_from(query.limit).unwrap_or(usize::MAX) || bytes >= MAX_PAGE_BYTES {
-            page.next = last;
-            return Ok(page);
-        }
-        if page.examined >= MAX_EXAMINED {
-            (page.next, page.complete) = (last, false);
-            return Ok(page);
-        }
-        page.examined += 1;
-        let at = row.get::<_, i64>(0)?.cast_unsigned();
-        last = Some(at);
-        let has: Vec<i64> = tables::terms(row.get_ref(3)?.as_blob()?).collect();
-        if wanted.iter().all(|term| has.contains(term))
-            && let Some(line) = texts.line(db, row.get(1)?, row.get(2)?)?
-        {
-            bytes += line.len();
-            page.events.push(FoundEvent { at_millis: place::millis(at), line });
+            let select =
+                "SELECT place, block, line, terms FROM event WHERE place >= ?1 AND place < ?2 ORDER BY place DESC";
+            let mut all = db.prepare_cached(select)?;
+            let mut rows = all.query([from, until])?;
+            while let Some(row) = rows.next()? {
+                if !building.look(row)? {
+                    return Ok(building.page);
+                }
+            }
         }
     }
-    Ok(page)
+    building.page.complete = true;
+    Ok(building.page)
+}
+
+/// A page while it is made.
+struct PageBuilder<'a> {
+    db: &'a Connection,
+    query: &'a EventQuery,
+    wanted: Vec<i64>,
+    page: EventPage,
+    texts: Texts,
+    bytes: usize,
+    /// The place of the event that was examined last.
+    last: Option<u64>,
+}
+
+impl PageBuilder<'_> {
+    /// Examines the next event. False where the page ends before it, and goes on with the next one.
+    fn look(&mut self, row: &Row<'_>) -> rusqlite::Result<bool> {
+        let limit = usize::try_from(self.query.limit).unwrap_or(usize::MAX);
+        let is_full = self.page.events.len() >= limit || self.bytes >= MAX_PAGE_BYTES;
+        if is_full || self.page.examined >= MAX_EXAMINED {
+            (self.page.next, self.page.complete) = (self.last, is_full);
+            return Ok(false);
+        }
+        self.page.examined += 1;
+        let at = row.get::<_, i64>(0)?.cast_unsigned();
+        self.last = Some(at);
+        let has: Vec<i64> = tables::terms(row.get_ref(3)?.as_blob()?).collect();
+        if self.wanted.iter().all(|term| has.contains(term))
+            && let Some(line) = self.texts.line(self.db, row.get(1)?, row.get(2)?)?
+        {
+            self.bytes += line.len();
+            self.page.events.push(FoundEvent { at_millis: place::millis(at), line });
+        }
+        Ok(true)
+    }
 }
 
 /// The hash whose index the search goes through: that of the value which the fewest events have, as far as they are counted. `None` if
@@ -63,9 +90,8 @@ pub(super) fn run(db: &Connection, query: &EventQuery) -> rusqlite::Result<Event
 fn driver(db: &Connection, query: &EventQuery, (from, until): (i64, i64)) -> rusqlite::Result<Option<i64>> {
     let mut best: Option<(u32, EventField, i64)> = None;
     for (field, value) in query.filters.iter().filter(|(field, value)| !is_common(*field, value)) {
-        let count = "SELECT count(*) FROM (SELECT 1 FROM term WHERE term = ?1 AND place >= ?2 AND place < ?3 LIMIT ?4)";
         let hash = term(*field, value);
-        let count = db.prepare_cached(count)?.query_row(params![hash, from, until, COUNTED], |row| row.get(0))?;
+        let count = segments::count(db, hash, (from, until), COUNTED)?;
         if best.is_none_or(|(fewest, of, _)| (count, *field) < (fewest, of)) {
             best = Some((count, *field, hash));
         }

@@ -3,15 +3,17 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
 
 use super::terms::common;
-use super::{Block, NewEvent, place};
+use super::{Block, NewEvent, place, segments};
 
 /// Marks a file as one of events in SQLite's header (`PSDV`).
 const APPLICATION_ID: i32 = 0x5053_4456;
-/// The version of the tables. A file of another version is put aside: events are no configuration, and go on in a new file.
-const VERSION: i32 = 1;
+/// The version of the tables. A file of a later version is put aside: events are no configuration, and go on in a new file.
+const VERSION: i32 = 2;
+/// The events of a segment: many make each of them slow to write, and few a search, which looks into each. Tests have small ones.
+const SEGMENT_EVENTS: u64 = if cfg!(test) { 100 } else { 8192 };
 /// How long a statement waits for a look from outside, such as by `sqlite3`.
 const BUSY: Duration = Duration::from_secs(5);
 /// The statements that are kept prepared: all that there are.
@@ -20,14 +22,34 @@ const STATEMENTS: usize = 64;
 const LOG_PAGES: u32 = 512;
 
 /// `term` has for each hash the places of the events that have it; `block.places` those of its events, for when it is removed.
+///
+/// Events that came one after the other are a segment, and the index is one for each: hashes are everywhere in an index, so that each event would
+/// change pages all over one of all events. `segment.first` and `last` are the places between which its events are or were.
 const TABLES: &str = "
     CREATE TABLE block (
-        id INTEGER PRIMARY KEY NOT NULL, came INTEGER NOT NULL, position TEXT NOT NULL, places BLOB NOT NULL, body BLOB NOT NULL
+        id INTEGER PRIMARY KEY NOT NULL, came INTEGER NOT NULL, position TEXT NOT NULL, places BLOB NOT NULL, body BLOB NOT NULL,
+        segment INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE event (place INTEGER PRIMARY KEY NOT NULL, block INTEGER NOT NULL, line INTEGER NOT NULL, terms BLOB NOT NULL);
-    CREATE TABLE term (term INTEGER NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (term, place)) WITHOUT ROWID;
+    CREATE TABLE term (
+        segment INTEGER NOT NULL, term INTEGER NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (segment, term, place)
+    ) WITHOUT ROWID;
+    CREATE TABLE segment (id INTEGER PRIMARY KEY NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, events INTEGER NOT NULL);
     CREATE TABLE kept (only INTEGER PRIMARY KEY CHECK (only = 1), events INTEGER NOT NULL, bytes INTEGER NOT NULL);
     INSERT INTO kept VALUES (1, 0, 0);
+";
+
+/// Makes the tables of version 1 those of version 2: all that there was is one segment.
+const FROM_VERSION_1: &str = "
+    ALTER TABLE term RENAME TO term_1;
+    CREATE TABLE term (
+        segment INTEGER NOT NULL, term INTEGER NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (segment, term, place)
+    ) WITHOUT ROWID;
+    INSERT INTO term SELECT 0, term, place FROM term_1 ORDER BY term, place;
+    DROP TABLE term_1;
+    ALTER TABLE block ADD COLUMN segment INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE segment (id INTEGER PRIMARY KEY NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, events INTEGER NOT NULL);
+    INSERT INTO segment SELECT 0, min(place), max(place), count(*) FROM event HAVING count(*) > 0;
 ";
 
 /// How many events there are, and the bytes of their blocks.
@@ -51,20 +73,28 @@ pub(super) fn open(path: &Path, durable: bool) -> rusqlite::Result<Connection> {
     // NORMAL syncs the log only when it is folded in: no batch of events makes a ban wait for the disk.
     db.pragma_update(None, "synchronous", if durable { "NORMAL" } else { "OFF" })?;
     db.set_prepared_statement_cache_capacity(STATEMENTS);
-    let number = |pragma: &str| db.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
-    let (id, version) = (number("application_id")?, number("user_version")?);
-    match (id, version) {
-        (APPLICATION_ID, VERSION) => {}
-        (0, 0) => {
-            let making = db.transaction()?;
-            making.execute_batch(TABLES)?;
-            making.pragma_update(None, "application_id", APPLICATION_ID)?;
-            making.pragma_update(None, "user_version", VERSION)?;
-            making.commit()?;
+    if header(&db)? != (APPLICATION_ID, VERSION) {
+        let making = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // The other connection may have made them meanwhile.
+        match header(&making)? {
+            (APPLICATION_ID, VERSION) => {}
+            (0, 0) => making.execute_batch(TABLES)?,
+            (APPLICATION_ID, 1) => making.execute_batch(FROM_VERSION_1)?,
+            (id, version) => {
+                return Err(foreign(format!("it has the tables {id}/{version}, and not {APPLICATION_ID}/{VERSION}")));
+            }
         }
-        _ => return Err(foreign(format!("it has the tables {id}/{version}, and not {APPLICATION_ID}/{VERSION}"))),
+        making.pragma_update(None, "application_id", APPLICATION_ID)?;
+        making.pragma_update(None, "user_version", VERSION)?;
+        making.commit()?;
     }
     Ok(db)
+}
+
+/// Whose file it is, and the version of its tables.
+fn header(db: &Connection) -> rusqlite::Result<(i32, i32)> {
+    let number = |pragma: &str| db.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+    Ok((number("application_id")?, number("user_version")?))
 }
 
 /// The error for a file that is put aside.
@@ -85,35 +115,43 @@ pub(super) fn kept(db: &Connection) -> rusqlite::Result<Kept> {
 /// Adds a block that came at a time; events that are there already are left out.
 pub(super) fn add(db: &Connection, block: &Block, came_millis: u64, position: &str) -> rusqlite::Result<()> {
     let id: i64 = db.prepare_cached("SELECT coalesce(max(id), 0) + 1 FROM block")?.query_row([], |row| row.get(0))?;
+    let segment = segments::current(db, SEGMENT_EVENTS)?;
     let mut places: Vec<u8> = Vec::with_capacity(block.events.len() * 8);
-    let mut added: u64 = 0;
+    let mut added = segments::Added::default();
     for (line, event) in &block.events {
-        if let Some(place) = add_event(db, event, id, *line)? {
+        if let Some(place) = add_event(db, event, (segment, id), *line)? {
             places.extend(place.to_le_bytes());
-            added += 1;
+            added.count(place);
         }
     }
+    segments::grow(db, segment, &added)?;
+    let added = added.events;
     // A shared block without a new event still counts at the server.
     if added == 0 && position.is_empty() {
         return Ok(());
     }
-    let insert = "INSERT INTO block (id, came, position, places, body) VALUES (?1, ?2, ?3, ?4, ?5)";
-    db.prepare_cached(insert)?.execute(params![id, came_millis, position, places, block.body])?;
+    let insert = "INSERT INTO block (id, came, position, places, body, segment) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    db.prepare_cached(insert)?.execute(params![id, came_millis, position, places, block.body, segment])?;
     let bytes = u64::try_from(block.body.len()).unwrap_or(u64::MAX);
     db.prepare_cached("UPDATE kept SET events = events + ?1, bytes = bytes + ?2")?.execute([added, bytes])?;
     Ok(())
 }
 
 /// The place that an event got; `None` if it is there already.
-fn add_event(db: &Connection, event: &NewEvent, block: i64, line: usize) -> rusqlite::Result<Option<i64>> {
-    let (id, mut place) = (event.terms.first().copied().unwrap_or(0), event.place.cast_signed());
-    loop {
-        let has_id = "SELECT EXISTS (SELECT 1 FROM term WHERE term = ?1 AND place = ?2)";
-        let taken = "SELECT EXISTS (SELECT 1 FROM event WHERE place = ?1)";
-        if !db.prepare_cached(taken)?.query_row([place], |row| row.get::<_, bool>(0))? {
-            break;
-        }
-        if db.prepare_cached(has_id)?.query_row([id, place], |row| row.get::<_, bool>(0))? {
+fn add_event(
+    db: &Connection,
+    event: &NewEvent,
+    (segment, block): (i64, i64),
+    line: usize,
+) -> rusqlite::Result<Option<i64>> {
+    let (id, mut place) = (event.terms.first().copied(), event.place.cast_signed());
+    let there = |place: i64| {
+        let select = "SELECT terms FROM event WHERE place = ?1";
+        let first = |row: &rusqlite::Row<'_>| Ok(terms(row.get_ref(0)?.as_blob()?).next());
+        db.prepare_cached(select)?.query_row([place], first).optional()
+    };
+    while let Some(other) = there(place)? {
+        if other == id {
             return Ok(None);
         }
         place += 1;
@@ -121,9 +159,9 @@ fn add_event(db: &Connection, event: &NewEvent, block: i64, line: usize) -> rusq
     let terms: Vec<u8> = event.terms.iter().flat_map(|term| term.to_le_bytes()).collect();
     let insert = "INSERT INTO event (place, block, line, terms) VALUES (?1, ?2, ?3, ?4)";
     db.prepare_cached(insert)?.execute(params![place, block, line, terms])?;
-    let mut insert = db.prepare_cached("INSERT INTO term (term, place) VALUES (?1, ?2)")?;
+    let mut insert = db.prepare_cached("INSERT INTO term (segment, term, place) VALUES (?1, ?2, ?3)")?;
     for term in indexed(&event.terms) {
-        insert.execute([term, place])?;
+        insert.execute([segment, term, place])?;
     }
     Ok(Some(place))
 }
@@ -154,9 +192,12 @@ pub(super) fn oldest_millis(db: &Connection) -> rusqlite::Result<Option<u64>> {
 
 /// Removes the block that came first; false where there is none.
 pub(super) fn remove_oldest(db: &Connection) -> rusqlite::Result<bool> {
-    let select = "SELECT id, places, length(body) FROM block ORDER BY id LIMIT 1";
-    let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?, row.get::<_, u64>(2)?));
-    let Some((id, places, bytes)) = db.prepare_cached(select)?.query_row([], row).optional()? else {
+    let select = "SELECT id, segment, places, length(body) FROM block ORDER BY id LIMIT 1";
+    let row = |row: &rusqlite::Row<'_>| {
+        let (id, segment) = (row.get::<_, i64>(0)?, row.get::<_, i64>(1)?);
+        Ok((id, segment, row.get::<_, Vec<u8>>(2)?, row.get::<_, u64>(3)?))
+    };
+    let Some((id, segment, places, bytes)) = db.prepare_cached(select)?.query_row([], row).optional()? else {
         return Ok(false);
     };
     let mut removed: u64 = 0;
@@ -164,13 +205,14 @@ pub(super) fn remove_oldest(db: &Connection) -> rusqlite::Result<bool> {
         let delete = "DELETE FROM event WHERE place = ?1 RETURNING terms";
         let of: Option<Vec<u8>> = db.prepare_cached(delete)?.query_row([place], |row| row.get(0)).optional()?;
         let all: Vec<i64> = terms(&of.unwrap_or_default()).collect();
-        let mut delete = db.prepare_cached("DELETE FROM term WHERE term = ?1 AND place = ?2")?;
+        let mut delete = db.prepare_cached("DELETE FROM term WHERE segment = ?1 AND term = ?2 AND place = ?3")?;
         for term in indexed(&all) {
-            delete.execute([term, place])?;
+            delete.execute([segment, term, place])?;
         }
         removed += 1;
     }
     db.prepare_cached("DELETE FROM block WHERE id = ?1")?.execute([id])?;
+    segments::drop_before_oldest(db)?;
     db.prepare_cached("UPDATE kept SET events = max(events - ?1, 0), bytes = max(bytes - ?2, 0)")?
         .execute([removed, bytes])?;
     Ok(true)
@@ -178,7 +220,10 @@ pub(super) fn remove_oldest(db: &Connection) -> rusqlite::Result<bool> {
 
 /// Removes everything.
 pub(super) fn clear(db: &Connection) -> rusqlite::Result<()> {
-    db.execute_batch("DELETE FROM term; DELETE FROM event; DELETE FROM block; UPDATE kept SET events = 0, bytes = 0")
+    db.execute_batch(
+        "DELETE FROM term; DELETE FROM segment; DELETE FROM event; DELETE FROM block;
+         UPDATE kept SET events = 0, bytes = 0",
+    )
 }
 
 /// The bytes of the pages that are in use.

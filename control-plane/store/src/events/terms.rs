@@ -220,9 +220,12 @@ fn key(identity: &str) -> Option<String> {
 fn rules(event: &Value) -> impl Iterator<Item = String> {
     let list = |name: &str| event.get(name).and_then(Value::as_array).into_iter().flatten();
     let of_matches = list("matches").filter_map(|found| found.get("rule_id"));
+    let signals = event.pointer("/threat/signals").and_then(Value::as_array).into_iter().flatten();
+    let of_signals =
+        signals.filter_map(|signal| signal.get("rules")?.as_array()).flatten().filter_map(|of| of.get("id"));
     let refusals = ["/block/rule_id", "/would_block/rule_id", "/alert/rule/id"];
     let refusals = refusals.into_iter().filter_map(|path| event.pointer(path));
-    let found = refusals.chain(list("rule_ids")).chain(of_matches).filter_map(|rule| match rule {
+    let found = refusals.chain(list("rule_ids")).chain(of_matches).chain(of_signals).filter_map(|rule| match rule {
         Value::Number(number) => Some(number.to_string()),
         Value::String(text) => Some(text.clone()),
         _ => None,

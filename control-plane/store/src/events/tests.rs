@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use base::clock;
 use serde_json::{Value, json};
 
 use super::terms::term;
@@ -88,6 +89,10 @@ fn an_event_is_found_by_all_that_it_names() {
     {
         assert!(has(&audit, field, value), "{field:?}");
     }
+    let signals =
+        json!([{ "rules": [{ "id": 942_100, "message": "x" }, { "id": 7 }] }, { "rules": 1 }, 2, { "rules": [3] }]);
+    let signalled = json!({ "@type": "SvcSecurityEvent", "@id": "s", "threat": { "signals": signals } });
+    assert!(has(&signalled, Rule, "942100") && has(&signalled, Rule, "7") && !has(&signalled, Rule, "3"));
     let odd =
         json!({ "@type": 7, "source": "x", "matches": { "rule_id": 1 }, "rule_ids": [null, [], "x"], "http": [] });
     assert!(has(&odd, Rule, "x") && has(&odd, Type, "security"));
@@ -150,6 +155,101 @@ async fn the_size_of_the_file_is_bounded_and_the_oldest_go() {
     assert!(std::fs::metadata(folder.path().join("events.db")).unwrap().len() < 2 << 20);
     assert_eq!(store.give_way().await, Ok(false), "not again so soon");
     assert_eq!(store.status().await.unwrap().events, halved.events);
+}
+
+/// The `@id`s of all that a query finds, page by page.
+async fn all(store: &EventFile, mut query: EventQuery) -> Vec<String> {
+    let mut ids = Vec::new();
+    loop {
+        let page = store.search(query.clone()).await.unwrap();
+        ids.extend(found(&page));
+        match page.next {
+            Some(next) => query.before = Some(next),
+            None => return ids,
+        }
+        assert!(ids.len() < 10_000, "a search ends");
+    }
+}
+
+#[tokio::test]
+async fn late_events_have_their_place_whatever_segment_they_are_in() {
+    use EventField::{DryRun, Identity, Incident, Reference, Route};
+    let folder = tempfile::tempdir().unwrap();
+    let store = EventFile::new(folder.path(), limits(1 << 30, 600));
+    // Each number once, in an order that has early and late ones in each segment.
+    let order: Vec<u64> = (0..1000).map(|number| number * 377 % 1000).collect();
+    for part in order.chunks(40) {
+        store.append(part.iter().map(|number| new(*number, NOW - 1000 + number)).collect()).await.unwrap();
+    }
+    store.sweep(clock::now_millis()).await.unwrap();
+    let kept = usize::try_from(store.status().await.unwrap().events).unwrap();
+    assert!((500..=600).contains(&kept), "{kept}");
+    let mut left: Vec<u64> = order[order.len() - kept..].to_vec();
+    left.sort_by(|one, other| other.cmp(one));
+    let expected = |is: &dyn Fn(u64) -> bool| {
+        let numbers = left.iter().filter(|number| is(**number));
+        numbers.map(|number| format!("event_{number:016x}")).collect::<Vec<_>>()
+    };
+    let query = |filters: &[(EventField, &str)]| {
+        let filters = filters.iter().map(|(field, value)| (*field, (*value).to_owned())).collect();
+        EventQuery { filters, limit: 7, ..EventQuery::default() }
+    };
+    assert_eq!(all(&store, query(&[])).await, expected(&|_| true));
+    assert_eq!(all(&store, query(&[(Route, "shop")])).await, expected(&|_| true));
+    assert_eq!(all(&store, query(&[(Incident, "incident_3")])).await, expected(&|number| number % 10 == 3));
+    let both = query(&[(Incident, "incident_3"), (DryRun, "true")]);
+    assert_eq!(all(&store, both).await, expected(&|number| number % 30 == 3));
+    assert_eq!(all(&store, query(&[(Identity, "ip:192.0.2.9")])).await, expected(&|number| number % 250 == 9));
+    for number in [0, 377, 999, left[0], left[kept - 1]] {
+        let one = query(&[(Reference, &format!("ref-{number}"))]);
+        assert_eq!(all(&store, one).await, expected(&|other| other == number), "{number}");
+    }
+    let within =
+        EventQuery { from_millis: NOW - 1000 + 200, until_millis: Some(NOW - 1000 + 300), ..query(&[(Route, "shop")]) };
+    assert_eq!(all(&store, within).await, expected(&|number| (200..300).contains(&number)));
+    // The same events again are there already, in whatever segment.
+    store.append(left.iter().map(|number| new(*number, NOW - 1000 + number)).collect()).await.unwrap();
+    assert_eq!(store.status().await.unwrap().events, kept as u64);
+    // What was removed leaves nothing behind.
+    store.close().await.unwrap();
+    let db = rusqlite::Connection::open(folder.path().join("events.db")).unwrap();
+    let number = |sql: &str| db.query_row(sql, [], |row| row.get::<_, u64>(0)).unwrap();
+    assert_eq!(number("SELECT count(*) FROM term WHERE place NOT IN (SELECT place FROM event)"), 0);
+    assert_eq!(number("SELECT count(*) FROM term WHERE segment NOT IN (SELECT id FROM segment)"), 0);
+    assert!(number("SELECT count(*) FROM segment") < 9, "segments without events are gone");
+}
+
+#[tokio::test]
+async fn a_file_of_an_earlier_release_is_searched_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let events = |numbers: std::ops::Range<u64>| numbers.map(|number| new(number, NOW - 1000 + number)).collect();
+    let store = EventFile::new(folder.path(), limits(1 << 30, 250));
+    store.append(events(0..150)).await.unwrap();
+    store.close().await.unwrap();
+    let db = rusqlite::Connection::open(folder.path().join("events.db")).unwrap();
+    db.execute_batch(
+        "ALTER TABLE term RENAME TO term_2;
+         CREATE TABLE term (term INTEGER NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (term, place)) WITHOUT ROWID;
+         INSERT INTO term SELECT term, place FROM term_2;
+         DROP TABLE term_2;
+         DROP TABLE segment;
+         ALTER TABLE block DROP COLUMN segment;
+         PRAGMA user_version = 1",
+    )
+    .unwrap();
+    drop(db);
+    let store = EventFile::new(folder.path(), limits(1 << 30, 250));
+    let of = |number: u64| EventQuery {
+        filters: vec![(EventField::Reference, format!("ref-{number}"))],
+        limit: 9,
+        ..EventQuery::default()
+    };
+    assert_eq!(all(&store, of(7)).await, ["event_0000000000000007"]);
+    store.append(events(100..400)).await.unwrap();
+    store.sweep(clock::now_millis()).await.unwrap();
+    assert!(all(&store, of(7)).await.is_empty());
+    assert_eq!(all(&store, of(149)).await.len() + all(&store, of(399)).await.len(), 1, "the older one gave way");
+    assert!(!folder.path().join("events.db.unusable").exists());
 }
 
 #[tokio::test]

@@ -186,9 +186,12 @@ pub(crate) async fn a_code_is_used_once(
     assert_eq!(store.sessions(None).await.unwrap(), [session(1, "ada", 10)], "the others have ended");
     assert_eq!(store.session_begin(session(3, "ada", 12), "h1", false, 9).await, Ok(false), "a code is needed");
     assert_eq!(store.session_begin(session(3, "ada", 12), "h1", true, 9).await, Ok(true));
+    assert_eq!(store.second_factor_rewrite("ada", vec![9], vec![10]).await, Ok(false), "it was changed meanwhile");
+    assert_eq!(store.second_factor_rewrite("eve", vec![8], vec![10]).await, Ok(false));
+    assert_eq!(store.second_factor_rewrite("ada", vec![8], vec![10, 11]).await, Ok(true));
     store.second_factor_failed("ada", 30).await.unwrap();
     let factor = store.second_factor("ada").await.unwrap().unwrap();
-    assert_eq!((factor.secret, factor.confirmed_at_millis, factor.last_step), (vec![8], Some(20), 5));
+    assert_eq!((factor.secret, factor.confirmed_at_millis, factor.last_step), (vec![10, 11], Some(20), 5));
     assert_eq!((factor.failures, factor.failed_at_millis, factor.recovery_codes), (1, 30, 2));
     let accepts = async |proof| store.second_factor_use("ada", proof).await.unwrap();
     assert!(!accepts(Proof::Step(5)).await && !accepts(Proof::Step(4)).await);

@@ -12,6 +12,7 @@ mod inventory;
 mod ledger;
 mod login;
 mod records;
+mod replays;
 mod rollups;
 mod two;
 
@@ -29,6 +30,7 @@ pub(crate) use inventory::*;
 pub(crate) use ledger::*;
 pub(crate) use login::*;
 pub(crate) use records::*;
+pub(crate) use replays::*;
 pub(crate) use rollups::*;
 pub(crate) use two::*;
 

@@ -42,7 +42,10 @@ pub(crate) async fn incidents_and_their_states_come_back(
     }
     store.workflows_clear(vec![("ip:a".into(), NOW), ("ip:b".into(), NOW + 4)], Note::none()).await.unwrap();
     let store = reopened(store).await;
-    assert_eq!(store.incidents().await.unwrap(), kept);
+    assert_eq!(store.incidents("", 9).await.unwrap(), kept);
+    assert_eq!(store.incidents("", 1).await.unwrap(), kept[..1]);
+    assert_eq!(store.incidents("ip:a", 1).await.unwrap(), kept[1..]);
+    assert_eq!(store.incidents("ip:c", 9).await.unwrap(), []);
     assert_eq!(store.workflows().await.unwrap(), [state("ip:b", NOW + 5), state("ip:c", NOW + 9)]);
     store.fabric_sweep(NOW, NOW + 5).await.unwrap();
     assert_eq!(store.workflows().await.unwrap(), [state("ip:c", NOW + 9)]);

@@ -1,11 +1,9 @@
-//! The recordings on the disk: a compressed file of JSON lines each, and what is known of it beside it.
+//! Recordings that an older release has kept on the disk: a compressed file of JSON lines each, and what is known of it beside it. They are
+//! moved to the store.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use base::atomic_file::{self, Readers};
-
-use crate::folder;
 use crate::recording::Recording;
 
 /// What the file of a recording ends with.
@@ -13,23 +11,26 @@ pub(crate) const DATA: &str = ".jsonl.gz";
 /// What the file about it ends with.
 const ABOUT: &str = ".json";
 
-/// The folder of recordings.
+/// The folder of such recordings.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct OlderRecordings {
     folder: PathBuf,
 }
 
-impl Shelf {
-    /// Makes the folder if there is none.
-    pub(crate) fn open(folder: PathBuf) -> io::Result<Shelf> {
-        folder::make(&folder)?;
-        Ok(Shelf { folder })
+impl OlderRecordings {
+    /// Those in this folder, which need not be there.
+    pub(crate) fn within(folder: PathBuf) -> OlderRecordings {
+        OlderRecordings { folder }
     }
 
     /// All of them, oldest first. What is half there is removed: a deletion or an addition was cut off.
     pub(crate) fn load(&self) -> io::Result<Vec<Recording>> {
         let mut found = Vec::new();
-        for entry in std::fs::read_dir(&self.folder)? {
+        let entries = match std::fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+            entries => entries?,
+        };
+        for entry in entries {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let Some(id) = name.strip_suffix(ABOUT) else {
@@ -52,20 +53,19 @@ impl Shelf {
         Ok(found)
     }
 
-    /// Keeps a recording, whose file is moved here.
-    pub(crate) fn put(&self, recording: &Recording, file: &Path) -> io::Result<()> {
-        std::fs::rename(file, self.data(&recording.id))?;
-        let about = serde_json::to_vec_pretty(recording).map_err(io::Error::other)?;
-        atomic_file::replace(&self.about(&recording.id), &about, Readers::Owner)
-    }
-
-    pub(crate) fn remove(&self, id: &str) -> io::Result<()> {
+    /// Removes one that the store has.
+    pub(crate) fn remove(&self, id: &str) {
         // What is known of it first: a file without that is removed at the next start.
-        std::fs::remove_file(self.about(id))?;
-        std::fs::remove_file(self.data(id))
+        remove(&self.about(id));
+        remove(&self.data(id));
     }
 
-    /// The file of a recording. `id` is one of [`Shelf::load`] or of a new recording.
+    /// Removes the folder, if nothing is in it.
+    pub(crate) fn close(&self) {
+        let _not_empty = std::fs::remove_dir(&self.folder);
+    }
+
+    /// The file of a recording. `id` is one of [`OlderRecordings::load`].
     pub(crate) fn data(&self, id: &str) -> PathBuf {
         self.folder.join(format!("{id}{DATA}"))
     }

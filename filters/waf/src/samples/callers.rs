@@ -29,6 +29,39 @@ fn network(address: IpAddr) -> Vec<u8> {
     }
 }
 
+/// The network of a caller, by its number.
+pub(crate) fn network_of(caller: u64) -> u64 {
+    caller & u64::from(u32::MAX)
+}
+
+/// Adds a caller to those that are known, which are in order and `most` at most: beyond that, networks take turns, see [`last_in_turn`].
+pub(crate) fn add(callers: &mut Vec<u64>, caller: u64, most: usize) {
+    if let Err(place) = callers.binary_search(&caller) {
+        callers.insert(place, caller);
+        if callers.len() > most
+            && let Some(last) = last_in_turn(callers.iter().copied())
+        {
+            callers.remove(last);
+        }
+    }
+}
+
+/// The place of the caller that gives way where there is no room for all: networks take turns, each with its smallest number first, and the
+/// last one of the longest turn goes. So the callers of one network, however many, displace those of no other; and what stays does not
+/// depend on the order in which callers come.
+pub(super) fn last_in_turn(callers: impl Iterator<Item = u64>) -> Option<usize> {
+    let numbered = callers.enumerate().map(|(place, caller)| (network_of(caller), caller, place));
+    let mut by_network: Vec<(u64, u64, usize)> = numbered.collect();
+    by_network.sort_unstable();
+    let (mut last, mut before, mut turn) = (None, None, 0_usize);
+    for (network, caller, place) in by_network {
+        turn = if before == Some(network) { turn.saturating_add(1) } else { 0 };
+        before = Some(network);
+        last = last.max(Some((turn, caller, place)));
+    }
+    last.map(|(_, _, place)| place)
+}
+
 fn half(bytes: &[u8]) -> u32 {
     let [a, b, c, d, ..] = content_hash(bytes);
     u32::from_le_bytes([a, b, c, d])
@@ -72,5 +105,33 @@ impl Suspects {
 
     pub(super) fn is_empty(&self) -> bool {
         self.fresh.is_empty()
+    }
+
+    /// Whether a caller is among them.
+    pub(super) fn contains(&self, caller: u64) -> bool {
+        self.known.contains(&caller)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_takes_no_place_that_another_needs() {
+        // The numbers of the flood are smaller than all others.
+        let flood = (0..5_000_u64).map(|number| number << 32 | 666);
+        let others = (0..6_u64).map(|network| (9_000 + network) << 32 | network);
+        let mut all: Vec<u64> = flood.chain(others.clone()).collect();
+        let kept = |all: &[u64]| {
+            let mut callers = Vec::new();
+            all.iter().for_each(|caller| add(&mut callers, *caller, 16));
+            callers
+        };
+        let first = kept(&all);
+        assert!(first.len() == 16 && first.is_sorted() && others.clone().all(|one| first.contains(&one)), "{first:x?}");
+        all.reverse();
+        assert_eq!(kept(&all), first, "in whatever order they come");
+        assert_eq!(kept(&[7 << 32, 3 << 32, 7 << 32]), [3 << 32, 7 << 32]);
     }
 }

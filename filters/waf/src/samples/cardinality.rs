@@ -5,6 +5,8 @@
 
 use snapshot::content_hash;
 
+/// The bytes of a value that are hashed. Values that differ only behind them and are of one length count as one.
+const MAX_HASHED: usize = 512;
 /// The registers.
 pub(crate) const REGISTERS: usize = 64;
 /// What a register holds at most: the bits of a hash that are looked at, and one.
@@ -15,7 +17,10 @@ pub(crate) fn add(registers: &mut Vec<u8>, value: &[u8]) {
     if registers.len() != REGISTERS {
         *registers = vec![0; REGISTERS];
     }
-    let [share, a, b, c, d, ..] = content_hash(value);
+    let [share, a, b, c, d, ..] = match value.get(..MAX_HASHED) {
+        Some(start) if value.len() > MAX_HASHED => content_hash(&[start, &value.len().to_le_bytes()].concat()),
+        _ => content_hash(value),
+    };
     let run = u32::from_be_bytes([a, b, c, d]).leading_zeros().saturating_add(1);
     if let Some(register) = registers.get_mut(usize::from(share) % REGISTERS) {
         *register = (*register).max(u8::try_from(run).unwrap_or(MAX_RUN));
@@ -70,6 +75,16 @@ mod tests {
             assert!((found - f64::from(count)).abs() <= 0.4 * f64::from(count), "{count}: {found}");
         }
         assert_eq!((estimate(&[]), estimate(&[0; REGISTERS])), (0, 0));
+    }
+
+    #[test]
+    fn of_a_long_value_the_start_and_the_length_count() {
+        let mut registers = Vec::new();
+        let long = |length: usize, last: u8| [vec![b'a'; length], vec![last]].concat();
+        for value in [long(1 << 20, b'x'), long(1 << 20, b'y'), long(900, b'x'), long(511, b'x'), long(511, b'y')] {
+            add(&mut registers, &value);
+        }
+        assert_eq!(estimate(&registers), 4);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct Parameter {
     /// How many requests were counted since the last report.
     #[prost(uint64, tag = "4")]
     pub count: u64,
-    /// What the values look like, as in [`Matched::shapes`].
+    /// What the values look like, as in [`Matched::shapes`]; empty values are left out.
     #[prost(message, repeated, tag = "5")]
     pub shapes: Vec<ValueShape>,
     /// An estimate of how many different values there are: 64 registers of HyperLogLog.
@@ -122,8 +122,8 @@ pub struct Matched {
     /// How long ago the last one was, in milliseconds.
     #[prost(uint64, tag = "11")]
     pub age: u64,
-    /// Numbers of the callers, the same on all nodes, the smallest ones, at most [`MAX_CALLERS`]: 32 bits of the hash of the identity,
-    /// then 32 of that of the network.
+    /// Numbers of the callers, the same on all nodes, in order, at most [`MAX_CALLERS`], of all networks alike: 32 bits of the hash of the
+    /// identity, then 32 of that of the network.
     #[prost(fixed64, repeated, tag = "12")]
     pub callers: Vec<u64>,
     /// What matched, with secrets masked.
@@ -144,8 +144,8 @@ pub struct Matched {
     /// The ids of the last requests, the oldest first, at most [`MAX_REFERENCES`].
     #[prost(string, repeated, tag = "18")]
     pub references: Vec<String>,
-    /// What the values at the input look like, of one caller each, in the order of their numbers, the smallest ones, at most
-    /// [`MAX_SHAPES`]. Values of names that a request has more than once are left out.
+    /// What the values at the input look like, of one caller each, in the order of their numbers, at most [`MAX_SHAPES`], of all networks
+    /// alike. Values of names that a request has more than once are left out.
     #[prost(message, repeated, tag = "19")]
     pub shapes: Vec<ValueShape>,
 }

@@ -5,7 +5,7 @@
 //! and are sent as what was added since the last report of their key. While the node is without its control plane they are counted on.
 //! A report is sent once: what is lost with a link is a part of the numbers.
 
-mod callers;
+pub(crate) mod callers;
 pub(crate) mod cardinality;
 mod mask;
 pub mod messages;
@@ -81,14 +81,7 @@ impl Waf {
         if first {
             self.counted.exchange();
         }
-        let has_signs = first && callers::has_signs(exchange);
-        if has_signs {
-            let caller = callers::caller(exchange);
-            if let Ok(mut sampler) = Samples::of(host).0.try_borrow_mut() {
-                sampler.suspect(caller);
-            }
-        }
-        if first && !has_signs {
+        if first && !self.suspect(exchange, host) {
             self.look_at_parameters(state, exchange, host);
         }
         // All but an exchange in which a rule matched ends here.
@@ -144,11 +137,23 @@ impl Waf {
         }
     }
 
+    /// Remembers a caller with other signs than matches; whether it has some. What it has taught is forgotten.
+    pub(crate) fn suspect(&self, exchange: &Exchange, host: &dyn Host) -> bool {
+        if !self.is_sampled() || !callers::has_signs(exchange) {
+            return false;
+        }
+        let caller = callers::caller(exchange);
+        if let Ok(mut sampler) = Samples::of(host).0.try_borrow_mut() {
+            sampler.suspect(caller);
+        }
+        true
+    }
+
     /// Counts what the parameters of a request look like, of some of those that the backend has answered well: paths that are not there and
     /// what was refused teach nothing.
     fn look_at_parameters(&self, state: &State, exchange: &Exchange, host: &dyn Host) {
         let transaction = &state.transaction;
-        let is_answered = exchange.response.as_ref().is_some_and(|response| response.status < 400);
+        let is_answered = exchange.response.as_ref().is_some_and(|response| (200..400).contains(&response.status));
         if !is_answered
             || exchange.target_is_secret
             || transaction.arguments().next().is_none()
@@ -161,12 +166,21 @@ impl Waf {
         let Some(path) = fold::fold(exchange.request.path_only()) else { return };
         let path = path.get(..MAX_TEXT).unwrap_or(&path);
         let caller = callers::caller(exchange);
+        if sampler.is_suspect(caller) {
+            return;
+        }
         for (name, value) in transaction.arguments().take(MAX_PARAMETERS) {
-            // Of a name that is there twice, it is not known which value the application takes.
-            if names::is_secret(name) || transaction.only_value(Variable::Args, name).is_none() {
+            // Long names cost time, and no rule names them.
+            if name.is_empty() || name.len() > target::MAX_ARGUMENT || names::is_secret(name) || names::is_value(name) {
                 continue;
             }
-            let key = [self.step.id.as_bytes(), b"\0", name, b"\0", path.as_bytes()];
+            // Of a name that is there twice, it is not known which value the application takes.
+            if transaction.only_value(Variable::Args, name).is_none() {
+                continue;
+            }
+            // Rules do not tell names by their case.
+            let folded = name.to_ascii_lowercase();
+            let key = [self.step.id.as_bytes(), b"\0", &folded, b"\0", path.as_bytes()];
             let key = keyed_hash(host.shared(), "waf.parameter", &key.concat());
             sampler.parameters.add(key, (caller, value), || {
                 let variable = [b"ARGS:", name].concat();

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use exchange::fold::{ID, fold_segment};
+
 /// What names of secrets hold, in lower case. Followed by the second text it is part of a harmless word: `author`, `classname`.
 const PARTS: [(&[u8], &[u8]); 19] = [
     (b"passw", b""),
@@ -41,6 +43,16 @@ pub(super) fn is_secret(name: &[u8]) -> bool {
     let starts = lower.iter().enumerate().filter(|(_, byte)| FIRST.contains(byte));
     starts.into_iter().any(|(at, _)| lower.get(at..).is_some_and(begins))
         || lower.split(|byte| !byte.is_ascii_alphanumeric() && !b"_-".contains(byte)).any(is_word)
+}
+
+/// Whether a name is a value: a token that stands in a query by itself, the key of a map, an element of an array other than the first.
+/// Each caller sends another one, and it may be a secret.
+pub(super) fn is_value(name: &[u8]) -> bool {
+    let is_part = |part: &[u8]| {
+        let element = part.strip_prefix(b"array_").unwrap_or(part);
+        element != b"0" && fold_segment(element).starts_with(ID)
+    };
+    name.split(|byte| b".[]$:".contains(byte)).any(is_part)
 }
 
 /// Text of a query or a form with its escapes undone; what is no escape stays.
@@ -177,6 +189,36 @@ mod tests {
         }
         for name in ["", "q", "author", "authors[]", "className", "spinner", "pins", "opinion", "inside", "comment"] {
             assert!(!is_secret(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_values_are_known() {
+        for name in [
+            "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9",
+            "550e8400-e29b-41d4-a716-446655440000",
+            "items[507f1f77bcf86cd799439011]",
+            "json.users.ann@example.com.age",
+            "json.items.array_1.name",
+            "a[17]",
+            "20240701",
+            &"a".repeat(65),
+        ] {
+            assert!(is_value(name.as_bytes()), "{name}");
+        }
+        for name in [
+            "",
+            "q",
+            "page2",
+            "a[]",
+            "a[0]",
+            "a[b]",
+            "json.items.array_0.name",
+            "json.array_name",
+            "ctl00$Main$txt",
+            "utm_source",
+        ] {
+            assert!(!is_value(name.as_bytes()), "{name}");
         }
     }
 

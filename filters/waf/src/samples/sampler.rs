@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use exchange::{Host, offline};
 use prost::Message as _;
 
-use super::callers::Suspects;
+use super::callers::{self, Suspects};
 use super::messages::{
     MATCHES, MAX_CALLERS, MAX_REFERENCE, MAX_REFERENCES, MAX_SHAPES, MatchReport, Matched, SampledRequest, Totals,
     ValueShape,
@@ -242,9 +242,17 @@ impl Sampler {
         true
     }
 
-    /// Remembers a caller with other signs than matches.
+    /// Remembers a caller with other signs than matches. What it has taught is forgotten.
     pub(super) fn suspect(&mut self, caller: u64) {
+        if !self.suspects.contains(caller) {
+            self.parameters.forget(caller);
+        }
         self.suspects.add(caller);
+    }
+
+    /// Whether a caller is remembered for other signs than matches.
+    pub(super) fn is_suspect(&self, caller: u64) -> bool {
+        self.suspects.contains(caller)
     }
 
     /// Adds what a step has counted.
@@ -317,13 +325,7 @@ fn count(matched: &mut Matched, hit: &Hit<'_>) {
     matched.count = matched.count.saturating_add(1);
     matched.would_block = matched.would_block.saturating_add(u64::from(hit.would_block));
     matched.blocked = hit.blocked;
-    let callers = &mut matched.callers;
-    if let Err(place) = callers.binary_search(&hit.caller)
-        && place < MAX_CALLERS
-    {
-        callers.insert(place, hit.caller);
-        callers.truncate(MAX_CALLERS);
-    }
+    callers::add(&mut matched.callers, hit.caller, MAX_CALLERS);
     if let Some(one) = hit.shape {
         shape::add(&mut matched.shapes, one, MAX_SHAPES);
     }

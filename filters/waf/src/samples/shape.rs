@@ -1,5 +1,6 @@
 //! What values at an input look like: the kinds of bytes in them and their lengths. Of the values themselves nothing is in it.
 
+use super::callers::last_in_turn;
 use super::messages::ValueShape;
 
 /// The longest value whose shape is told, in bytes; longer ones count as one byte more.
@@ -61,7 +62,8 @@ impl ValueShape {
     }
 }
 
-/// Adds the shape of a value to those of callers, which are in order and `most` at most: those with the smallest numbers stay.
+/// Adds the shape of a value to those of callers, which are in the order of their numbers and `most` at most: beyond that, networks take turns,
+/// see [`last_in_turn`].
 pub(crate) fn add(shapes: &mut Vec<ValueShape>, one: ValueShape, most: usize) {
     match shapes.binary_search_by_key(&one.caller, |known| known.caller) {
         Ok(place) => {
@@ -71,11 +73,14 @@ pub(crate) fn add(shapes: &mut Vec<ValueShape>, one: ValueShape, most: usize) {
                 known.longest = known.longest.max(one.longest);
             }
         }
-        Err(place) if place < most => {
+        Err(place) => {
             shapes.insert(place, one);
-            shapes.truncate(most);
+            if shapes.len() > most
+                && let Some(last) = last_in_turn(shapes.iter().map(|known| known.caller))
+            {
+                shapes.remove(last);
+            }
         }
-        Err(_) => {}
     }
 }
 
@@ -94,7 +99,7 @@ mod tests {
     #[test]
     fn shapes_of_callers_are_merged_and_bounded() {
         let mut shapes = Vec::new();
-        for (caller, value) in [(7, "abc"), (3, "A-1"), (7, "+"), (9, ""), (1, "x")] {
+        for (caller, value) in [(7, "abc"), (3, "A-1"), (7, "+"), (9, "y"), (1, "x")] {
             add(&mut shapes, ValueShape::of(caller, value.as_bytes()), 3);
         }
         let of = |caller: u64| shapes.iter().find(|one| one.caller == caller).copied();

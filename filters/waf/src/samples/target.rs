@@ -9,7 +9,7 @@ use super::names::is_secret;
 /// Names of arguments that the engine gives to text that has no name. What they hold may be any part of the body.
 const UNNAMED: [&[u8]; 3] = [REST_OF_BODY, b"body_as_sent", b"file_content"];
 /// The longest name of an argument, in bytes; no exclusion covers a longer one.
-const MAX_ARGUMENT: usize = 256;
+pub(super) const MAX_ARGUMENT: usize = 256;
 
 /// Where the value of a match comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,12 +65,16 @@ impl<'t> Target<'t> {
         // Text that an application does not read as a name may hold a secret itself: `{"password":"..."}` as a form.
         let odd: &[u8] = if is_secret(key) { b"\"'`{}<>&;=\\ :/,|" } else { b"\"'`{}<>&;=\\" };
         let is_name = !key.iter().any(|byte| odd.contains(byte));
-        (is_name && !text.chars().any(char::is_control)).then_some(Self { text, input })
+        (is_name && !text.chars().any(is_unseen)).then_some(Self { text, input })
     }
 
-    #[cfg(feature = "control")]
     pub(crate) fn input(&self) -> Input<'t> {
         self.input
+    }
+
+    /// As it stands in exclusions: `ARGS:content`.
+    pub(crate) fn text(&self) -> &'t str {
+        self.text
     }
 
     /// The value of the input as it was read, where the request has it once; `None` for what is not a value with a name.
@@ -105,6 +109,13 @@ impl<'t> Target<'t> {
         let is = |part: &[u8]| part.eq_ignore_ascii_case(name);
         matches!(self.input, Input::Argument(argument) if argument.split(|byte| *byte == b'.').any(is))
     }
+}
+
+/// Whether a character does not show, or changes the order in which others do: a name with it reads as another one.
+pub(crate) fn is_unseen(letter: char) -> bool {
+    let is_format = matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}');
+    let is_mark = matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
+    letter.is_control() || is_format || is_mark || ('\u{e0000}'..='\u{e007f}').contains(&letter)
 }
 
 #[cfg(test)]
@@ -152,6 +163,9 @@ mod tests {
             "ARGS:{\"password\":\"hunter2\"}",
             "ARGS_NAMES:password: hunter2",
             "ARGS:a\nb",
+            "ARGS:\u{202e}egap",
+            "ARGS:pa\u{200b}ge",
+            "ARGS:page\u{2028}",
             &long,
         ] {
             assert_eq!(input(variable), None, "{variable}");

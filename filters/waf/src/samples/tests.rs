@@ -1,4 +1,5 @@
 mod callers;
+mod parameters;
 
 use std::io::Write as _;
 

@@ -1,5 +1,6 @@
 //! Exclusions: the ways to keep a rule from an input, the narrowest first.
 
+use exchange::fold::SLUG;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +101,7 @@ impl Exclusion {
     /// `None` where the name of the input or the path cannot be written, and for the kinds with a shape, see [`Condition::exclusion`].
     pub(super) fn new(kind: ExclusionKind, place: &Place, id: u64) -> Option<Exclusion> {
         let Place { rule_id, target, path } = place;
+        let paths = described(path);
         let on_path = |control: &str| {
             let operator = condition(path)?;
             Some(format!("SecRule REQUEST_FILENAME \"{operator}\" \"id:{id},phase:1,pass,nolog,t:none,ctl:{control}\""))
@@ -110,7 +112,7 @@ impl Exclusion {
                 on_path(&format!("ruleRemoveTargetById={rule_id};{}", input?))?,
                 format!("Rule {rule_id} without {} on {path}", target),
                 format!(
-                    "Rule {rule_id} does not look at {} in requests for {path}; it still looks at everything else there, and at \
+                    "Rule {rule_id} does not look at {} in requests for {paths}; it still looks at everything else there, and at \
                      everything on all other paths.",
                     target
                 ),
@@ -124,7 +126,7 @@ impl Exclusion {
                 on_path(&format!("ruleRemoveById={rule_id}"))?,
                 format!("No rule {rule_id} on {path}"),
                 format!(
-                    "Rule {rule_id} is off in requests for {path}, whatever the input; on all other paths it stays."
+                    "Rule {rule_id} is off in requests for {paths}, whatever the input; on all other paths it stays."
                 ),
             ),
             ExclusionKind::RemoveRule => (
@@ -180,6 +182,32 @@ pub(super) fn free_input(target: &Target, path: &str, from: &[Kept], id: u64, sw
         Some(switch) => format!("{head},chain\"\nSecRule UNIQUE_ID \"@contains {switch}\" \"t:none{controls}\""),
         None => format!("{head}{controls}\""),
     })
+}
+
+/// Whether the operator that selects a folded path selects another path, which may be folded as well.
+pub(super) fn reaches(folded: &str, path: &str) -> bool {
+    let is_reached = |(folded, segment): (&str, &str)| match folded.split_once('{') {
+        Some((before, behind)) => {
+            let behind = behind.split_once('}').map_or("", |(_, behind)| behind);
+            let inner = segment.strip_prefix(before).and_then(|rest| rest.strip_suffix(behind));
+            inner.is_some_and(|inner| !inner.is_empty())
+        }
+        None => folded == segment,
+    };
+    folded.split('/').count() == path.split('/').count() && folded.split('/').zip(path.split('/')).all(is_reached)
+}
+
+/// Whether there are paths that both of two folded paths select, as far as they are known.
+pub(super) fn overlap(one: &str, other: &str) -> bool {
+    one == other || reaches(one, other) || reaches(other, one)
+}
+
+/// A path in a sentence.
+pub(super) fn described(path: &str) -> String {
+    match path.contains(SLUG) {
+        true => format!("{path} (any name stands for {SLUG})"),
+        false => path.to_owned(),
+    }
 }
 
 /// The operator that selects a folded path; `None` for a path that is none. Nodes report paths, so that one may be made to end the rule.
@@ -266,6 +294,28 @@ mod tests {
         for path in ["/a\" \"id:1,pass,ctl:ruleEngine=Off\"", "/a\\", "/a b", "/%{tx.a}", "/\u{e4}"] {
             assert_eq!(condition(path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn a_path_reaches_what_its_pattern_selects() {
+        for (folded, path, is_reached) in [
+            ("/users/{slug}/profile", "/users/ann/profile", true),
+            ("/users/{slug}/profile", "/users/{id}/profile", true),
+            ("/users/{slug}/profile", "/users//profile", false),
+            ("/users/{slug}/profile", "/users/ann/posts", false),
+            ("/users/{slug}", "/users/ann/profile", false),
+            ("/files/{id}.pdf", "/files/a.pdf", true),
+            ("/files/{id}.pdf", "/files/a.png", false),
+            ("/files/{id}.pdf", "/files/.pdf", false),
+            ("/a", "/a", true),
+            ("/a", "/{id}", false),
+        ] {
+            assert_eq!(reaches(folded, path), is_reached, "{folded} {path}");
+        }
+        assert!(overlap("/a", "/{id}") && !overlap("/a/{id}", "/{id}/b"));
+        let exclusion = &Exclusion::candidates(&place("ARGS:bio", "/users/{slug}/profile"), 50_000)[0];
+        assert!(exclusion.seclang.contains("\"@rx \\A/users/[^/]+/profile\\z\""), "{}", exclusion.seclang);
+        assert!(exclusion.reach.contains("/users/{slug}/profile (any name stands for {slug})"), "{}", exclusion.reach);
     }
 
     #[test]

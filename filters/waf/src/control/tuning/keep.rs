@@ -12,7 +12,7 @@ use store::{Elsewhere, Keys};
 use tokio::time::MissedTickBehavior;
 
 use super::matches::{KeptMatch, MatchStore, bounded, bounded_parameter};
-use super::windows::Windows;
+use super::windows::{MAX_PARAMETERS, Windows};
 use super::workers::Workers;
 use crate::control::config::WafConfig;
 use crate::samples::messages::{MATCHES, MAX_SUSPECTS, MatchReport, Matched, Parameter, Totals};
@@ -70,6 +70,7 @@ impl Known {
     /// Takes what was seen of parameters.
     pub(super) fn learn(&mut self, mut parameters: Vec<Parameter>, is_config: impl Fn(&str) -> bool) {
         let before = parameters.len();
+        parameters.truncate(MAX_PARAMETERS);
         parameters.retain_mut(|one| bounded_parameter(one) && is_config(&one.config));
         self.refused = self.refused.saturating_add(u64::try_from(before - parameters.len()).unwrap_or(0));
         self.windows.learn(&parameters);

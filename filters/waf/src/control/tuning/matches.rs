@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use exchange::fold::SLUG;
 use prost::Message;
 use snapshot::content_hash;
 
@@ -9,6 +10,7 @@ use super::target::is_input;
 use crate::samples::messages::{
     MAX_BODY, MAX_CALLERS, MAX_REFERENCE, MAX_REFERENCES, MAX_SHAPES, MAX_TEXT, Matched, Parameter, SampledRequest,
 };
+use crate::samples::target::is_unseen;
 
 /// The matches that are kept, at most.
 pub(super) const MAX_MATCHES: usize = 500;
@@ -203,14 +205,13 @@ impl MatchStore {
 /// Brings a match within its bounds; false for what no filter of this release makes.
 pub(super) fn bounded(matched: &mut Matched) -> bool {
     let Matched { config, rule_id, phase, target, path, count, would_block, .. } = matched;
-    let fits = |text: &str| !text.is_empty() && text.len() <= MAX_TEXT && !text.contains(char::is_control);
+    let fits = |text: &str| !text.is_empty() && text.len() <= MAX_TEXT && !text.contains(is_unseen);
     let is_ok = fits(config)
         && *rule_id > 0
         && (1..=5).contains(phase)
         && fits(target)
         && is_input(target)
-        && fits(path)
-        && path.starts_with('/')
+        && is_folded(path)
         && *count > 0
         && *count <= MAX_COUNT;
     *would_block = (*would_block).min(*count);
@@ -227,8 +228,9 @@ pub(super) fn bounded(matched: &mut Matched) -> bool {
 
 /// Whether a parameter of a report is one that a filter of this release makes. What is too long in it is cut.
 pub(super) fn bounded_parameter(one: &mut Parameter) -> bool {
-    let fits = |text: &str| !text.is_empty() && text.len() <= MAX_TEXT && !text.contains(char::is_control);
+    let fits = |text: &str| !text.is_empty() && text.len() <= MAX_TEXT && !text.contains(is_unseen);
     one.shapes.truncate(MAX_SHAPES);
+    one.shapes.retain(|shape| shape.shortest <= shape.longest);
     // They are looked for by the number of the caller.
     one.shapes.sort_by_key(|shape| shape.caller);
     one.shapes.dedup_by_key(|shape| shape.caller);
@@ -236,9 +238,16 @@ pub(super) fn bounded_parameter(one: &mut Parameter) -> bool {
     fits(&one.config)
         && fits(&one.target)
         && is_parameter
-        && fits(&one.path)
-        && one.path.starts_with('/')
+        && is_folded(&one.path)
         && (1..=MAX_COUNT).contains(&one.count)
+}
+
+/// Whether a path is one that gateways fold: short, and of characters that show. They fold no names, of which a single request says nothing.
+fn is_folded(path: &str) -> bool {
+    path.starts_with('/')
+        && path.len() <= MAX_TEXT
+        && path.bytes().all(|byte| byte.is_ascii_graphic())
+        && !path.contains(SLUG)
 }
 
 fn is_sample(request: &SampledRequest) -> bool {

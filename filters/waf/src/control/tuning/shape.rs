@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use seclang::REST_OF_BODY;
 
-use super::exclusion::{Exclusion, ExclusionKind, Place, condition};
+use super::exclusion::{Exclusion, ExclusionKind, Place, condition, described};
 use super::target::Target;
 use crate::samples::messages::ValueShape;
 use crate::samples::shape::{Alphabet, MAX_VALUE};
@@ -97,6 +97,12 @@ impl Shape {
         format!("\\A(?:[{}]{{{},{}}})?\\z", self.class(), self.least, self.most)
     }
 
+    /// Whether they are made of letters, digits, `-` and `_` alone, with which no program is written.
+    pub(super) fn is_plain(&self) -> bool {
+        let plain = Alphabet::of(b"aA0-_").bits();
+        self.alphabet.bits() | plain == plain
+    }
+
     /// Whether they are digits alone.
     pub(super) fn is_number(&self) -> bool {
         self.alphabet == Alphabet::of(b"0")
@@ -114,7 +120,7 @@ impl Shape {
     }
 
     /// A pattern for the values, whole.
-    fn pattern(&self) -> String {
+    pub(super) fn pattern(&self) -> String {
         let (class, least, most) = (self.class(), self.least, self.most);
         match least == most {
             true => format!("\\A[{class}]{{{least}}}\\z"),
@@ -186,7 +192,7 @@ impl Condition {
     pub(super) fn exclusion(self, kind: ExclusionKind, place: &Place, id: u64) -> Option<Exclusion> {
         let Place { rule_id, target, path } = place;
         let (on, everywhere) = match kind {
-            ExclusionKind::ScopedShape => (format!(" on {path}"), format!("in requests for {path}")),
+            ExclusionKind::ScopedShape => (format!(" on {path}"), format!("in requests for {}", described(path))),
             _ => (String::new(), "on any path".to_owned()),
         };
         let described = self.shape.described();

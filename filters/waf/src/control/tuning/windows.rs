@@ -1,19 +1,21 @@
 //! Learning windows: what all gateways count of one WAF config from its start to its stop.
 
+mod entries;
+pub(super) mod parameters;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use prost::Message;
 
+pub(super) use parameters::{MAX_PARAMETERS, parameter_key};
+
 use super::workers::KeptWorkers;
 use crate::samples::messages::{MAX_SCORE, Matched, Parameter, ScoreCount, Totals, ValueShape};
-use crate::samples::{cardinality, shape};
 
-/// The entries of a window, at most; what matches beyond them is counted in [`Window::left_out`].
+/// The entries of a window, but for a few; what matches beyond them is counted in [`Window::left_out`].
 pub(super) const MAX_ENTRIES: usize = 20_000;
-/// The parameters of a window, at most; beyond them, those that one caller alone has sent give way.
-pub(super) const MAX_PARAMETERS: usize = 2_000;
 /// The callers of an entry that are told apart, at most.
-const MAX_CALLERS: usize = 64;
+pub(super) const MAX_CALLERS: usize = 64;
 /// The callers of an entry whose values are described, at most.
 pub(super) const MAX_SHAPES: usize = 16;
 /// The callers with other signs that are remembered, at most.
@@ -41,7 +43,7 @@ pub(super) struct Entry {
     /// The paranoia level of the rule; 0 for none.
     #[prost(uint32, tag = "6")]
     pub(super) paranoia: u32,
-    /// Numbers of distinct callers, at most 64, see [`Matched::callers`]; those with other signs are not among them.
+    /// Numbers of distinct callers in order, at most 64, see [`Matched::callers`]; those with other signs are not among them.
     #[prost(fixed64, repeated, tag = "7")]
     pub(super) callers: Vec<u64>,
     /// What the values at the input look like, of some of the callers, at most 16, in the order of their numbers.
@@ -109,6 +111,8 @@ pub(super) struct Window {
     pub(super) nodes: BTreeSet<String>,
     /// By [`entry_key`].
     pub(super) entries: HashMap<String, Entry>,
+    /// About how many bytes they take where they are kept.
+    pub(super) held: usize,
     /// Matches for which there was no room.
     pub(super) left_out: u64,
     /// Callers that other plugins have found bad: what they send is counted, and they are no callers of an entry.
@@ -121,11 +125,6 @@ pub(super) struct Window {
 /// `<rule>|<target>|<path>`.
 pub(super) fn entry_key(rule_id: u64, target: &str, path: &str) -> String {
     format!("{rule_id}|{target}|{path}")
-}
-
-/// `<target>|<path>`.
-pub(super) fn parameter_key(target: &str, path: &str) -> String {
-    format!("{target}|{path}")
 }
 
 impl Window {
@@ -160,58 +159,9 @@ impl Window {
         }
     }
 
-    /// Forgets the parameter that fewest requests have of those that one caller alone has sent; false if there is none.
-    fn give_way(&mut self) -> bool {
-        let of_one = self.parameters.iter().filter(|(_, one)| one.shapes.len() <= 1);
-        let fewest = of_one.min_by_key(|(key, one)| (one.count, *key)).map(|(key, _)| key.clone());
-        fewest.is_some_and(|key| self.parameters.remove(&key).is_some())
-    }
-
-    fn learn(&mut self, more: &Parameter) {
-        let key = parameter_key(&more.target, &more.path);
-        if self.parameters.len() >= MAX_PARAMETERS && !self.parameters.contains_key(&key) && !self.give_way() {
-            return;
-        }
-        let known = self.parameters.entry(key).or_insert_with(|| Parameter {
-            target: more.target.clone(),
-            path: more.path.clone(),
-            ..Parameter::default()
-        });
-        known.count = known.count.saturating_add(more.count).min(MAX_COUNT);
-        for one in more.shapes.iter().filter(|one| !self.suspects.contains(&one.caller)) {
-            shape::add(&mut known.shapes, *one, MAX_SHAPES);
-        }
-        cardinality::merge(&mut known.distinct, &more.distinct);
-    }
-
     /// How many networks the callers of all entries are in.
     pub(super) fn networks(&self) -> usize {
         networks(self.entries.values().flat_map(|entry| &entry.callers))
-    }
-
-    fn count(&mut self, matched: &Matched) {
-        let key = entry_key(matched.rule_id, &matched.target, &matched.path);
-        if self.entries.len() >= MAX_ENTRIES && !self.entries.contains_key(&key) {
-            self.left_out = self.left_out.saturating_add(matched.count);
-            return;
-        }
-        let entry = self.entries.entry(key).or_insert_with(|| Entry {
-            rule_id: matched.rule_id,
-            target: matched.target.clone(),
-            path: matched.path.clone(),
-            ..Entry::default()
-        });
-        entry.count = entry.count.saturating_add(matched.count).min(MAX_COUNT);
-        entry.would_block = entry.would_block.saturating_add(matched.would_block).min(MAX_COUNT);
-        entry.paranoia = matched.paranoia;
-        for caller in matched.callers.iter().filter(|caller| !self.suspects.contains(caller)) {
-            if entry.callers.len() < MAX_CALLERS && !entry.callers.contains(caller) {
-                entry.callers.push(*caller);
-            }
-        }
-        for one in matched.shapes.iter().filter(|one| !self.suspects.contains(&one.caller)) {
-            shape::add(&mut entry.shapes, *one, MAX_SHAPES);
-        }
     }
 }
 
@@ -226,8 +176,7 @@ impl Windows {
     /// Reads one from the store, with the reports that are counted in it; `None` for bytes that are none.
     pub(super) fn load(&mut self, bytes: &[u8]) -> Option<KeptWorkers> {
         let kept = KeptWindow::decode(bytes).ok()?;
-        let entries = kept.entries.into_iter().take(MAX_ENTRIES);
-        let window = Window {
+        let mut window = Window {
             started_at: kept.started_at,
             stopped_at: kept.stopped_at,
             requests: kept.requests,
@@ -235,17 +184,15 @@ impl Windows {
             would_block: kept.would_block,
             scores: kept.scores.iter().map(|one| (one.score, one.requests)).collect(),
             nodes: kept.nodes.into_iter().collect(),
-            entries: entries.map(|one| (entry_key(one.rule_id, &one.target, &one.path), one)).collect(),
+            entries: HashMap::new(),
+            held: 0,
             left_out: kept.left_out,
             suspects: kept.suspects.into_iter().take(MAX_SUSPECTS).collect(),
-            parameters: kept
-                .parameters
-                .into_iter()
-                .take(MAX_PARAMETERS)
-                .map(|one| (parameter_key(&one.target, &one.path), one))
-                .collect(),
+            parameters: HashMap::new(),
             changed: false,
         };
+        window.load_entries(kept.entries);
+        window.learn(&kept.parameters.iter().collect::<Vec<_>>());
         self.all.insert(kept.config, window);
         Some(kept.workers.unwrap_or_default())
     }
@@ -323,9 +270,10 @@ impl Windows {
 
     /// Takes what nodes have seen of parameters.
     pub(super) fn learn(&mut self, parameters: &[Parameter]) {
-        for one in parameters {
-            if let Some(window) = self.all.get_mut(&one.config).filter(|window| window.is_running()) {
-                window.learn(one);
+        for (config, window) in self.all.iter_mut().filter(|(_, window)| window.is_running()) {
+            let of_config: Vec<&Parameter> = parameters.iter().filter(|one| one.config == *config).collect();
+            if !of_config.is_empty() {
+                window.learn(&of_config);
                 window.changed = true;
             }
         }
@@ -453,46 +401,5 @@ mod tests {
         let entry = &window.entries["942100|ARGS:q|/a"];
         assert_eq!((entry.count, entry.callers.len(), entry.networks()), (4, 3, 1));
         assert_eq!((window.networks(), window.suspects.len()), (1, 1));
-    }
-
-    #[test]
-    fn parameters_add_up_without_suspects_and_survive_a_restart() {
-        let parameter = |target: &str, callers: &[u64]| {
-            let mut distinct = Vec::new();
-            callers.iter().for_each(|caller| cardinality::add(&mut distinct, &caller.to_le_bytes()));
-            let shapes = callers.iter().map(|caller| ValueShape::of(*caller, b"abc")).collect();
-            let (config, target, path) = ("shop".to_owned(), target.to_owned(), "/a".to_owned());
-            Parameter { config, target, path, count: 4, shapes, distinct }
-        };
-        let mut windows = Windows::default();
-        windows.learn(&[parameter("ARGS:q", &[1])]);
-        windows.start("shop", 1);
-        windows.learn(&[parameter("ARGS:q", &[1, 2]), parameter("ARGS:p", &[1])]);
-        windows.suspect(&[2]);
-        let (put, _) = windows.changes(&KeptWorkers::default());
-        let mut windows = Windows::default();
-        assert!(put.iter().all(|(_, bytes)| windows.load(bytes).is_some()), "after a restart too");
-        windows.learn(&[parameter("ARGS:q", &[2, 3])]);
-        let known = &windows.get("shop").unwrap().parameters["ARGS:q|/a"];
-        assert!(known.shapes.iter().map(|one| one.caller).eq([1, 3]));
-        assert_eq!((known.count, cardinality::estimate(&known.distinct)), (8, 3));
-        let many: Vec<Parameter> =
-            (0..MAX_PARAMETERS + 50).map(|number| parameter(&format!("ARGS:p{number}"), &[1])).collect();
-        windows.learn(&many);
-        let window = windows.get("shop").unwrap();
-        assert_eq!((window.parameters.len(), window.parameters.contains_key("ARGS:q|/a")), (MAX_PARAMETERS, true));
-    }
-
-    #[test]
-    fn a_flood_of_entries_keeps_to_its_room() {
-        let mut windows = Windows::default();
-        windows.start("shop", 1);
-        for number in 0..MAX_ENTRIES + 50 {
-            windows.take("a", &[], &[matched("shop", &format!("ARGS:p{number}"), &[])]);
-        }
-        let window = windows.get("shop").unwrap();
-        assert_eq!((window.entries.len(), window.left_out), (MAX_ENTRIES, 100));
-        windows.take("a", &[], &[matched("shop", "ARGS:p3", &(0..500).collect::<Vec<_>>())]);
-        assert_eq!(windows.get("shop").unwrap().entries["942100|ARGS:p3|/a"].callers.len(), MAX_CALLERS);
     }
 }

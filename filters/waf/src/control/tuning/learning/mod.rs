@@ -2,6 +2,7 @@
 
 mod figures;
 mod groups;
+mod names;
 mod profile;
 mod report;
 mod schemas;
@@ -21,9 +22,10 @@ use super::operations::{CONFLICTING, PREVIEW_SCHEMA, REFUSAL, audit, config, ref
 use super::windows::Window;
 use super::written::{Addition, AdditionKind, Written, free_numbers};
 use crate::control::AtWork;
+use crate::control::composition::elements;
 use figures::mode;
+use profile::{IDS_OF_PROFILE, Profiled, profiles};
 pub(super) use profile::{ProfileRule, named_rules};
-use profile::{Profiled, profiles};
 use report::report;
 pub(super) use report::report_with;
 pub(super) use trade_offs::TradeOff;
@@ -235,20 +237,26 @@ impl OperationBody for LearningApplyBody {
             };
             let named = |one: &&Verified| self.keys.as_ref().is_none_or(|keys| keys.contains(&one.key()));
             let accepted: Vec<&Verified> = verified.iter().filter(|one| one.accepted).filter(named).collect();
-            let known = profiles(&window);
+            let rules = elements(config, &view);
+            let known = profiles(&window, rules.iter().map(|element| element.text.as_str()));
             let parameters = self.parameters.as_deref().unwrap_or_default();
             let profiled = named_profiles(&known, parameters)?;
             if accepted.is_empty() && (profiled.is_empty() || self.keys.is_some()) {
                 return Err("none of the exclusions is verified: the report says why, entry by entry".to_owned());
             }
-            let mut numbers = free_numbers(config, &view, accepted.len() + profiled.len())?.into_iter();
+            let numbers = free_numbers(config, &view, accepted.len() + profiled.len() * IDS_OF_PROFILE)?;
+            let (of_exclusions, of_profiles) = numbers.split_at_checked(accepted.len()).unwrap_or_default();
             let of = |kind, number, seclang: Option<String>| Some(Addition { kind, number, seclang: seclang? });
-            let exclusions = accepted.iter().zip(numbers.by_ref());
+            let exclusions = accepted.iter().zip(of_exclusions);
             let mut additions: Vec<Addition> = exclusions
-                .filter_map(|(one, number)| of(AdditionKind::Exclusion, number, one.written(number)))
+                .filter_map(|(one, number)| of(AdditionKind::Exclusion, *number, one.written(*number)))
                 .collect();
-            let rules = profiled.into_iter().zip(numbers);
-            additions.extend(rules.filter_map(|(one, number)| of(AdditionKind::Profile, number, one.rule(number))));
+            let profiles = profiled.into_iter().zip(of_profiles.chunks_exact(IDS_OF_PROFILE));
+            additions.extend(profiles.filter_map(|(one, ids)| {
+                let ids: [u64; IDS_OF_PROFILE] = ids.try_into().ok()?;
+                let [number, _] = ids;
+                of(AdditionKind::Profile, number, one.rule(ids))
+            }));
             let written = Written::of(config, context.entities, &view).ok_or("the WAF config is gone")?;
             let operator = context.writing.map_or("", |writing| writing.operator);
             written.add(additions, (operator, &self.reason, context.now_millis))
@@ -263,18 +271,22 @@ impl OperationBody for LearningApplyBody {
 /// The profiles that are named.
 ///
 /// # Errors
-/// One of them has no rule; for people.
-fn named_profiles<'p, 'w>(known: &'p [Profiled<'w>], names: &[String]) -> Result<Vec<&'p Profiled<'w>>, String> {
+/// One of them has no rule, or it is written already; for people.
+fn named_profiles<'p>(known: &'p [Profiled], names: &[String]) -> Result<Vec<&'p Profiled>, String> {
     let find = |name: &String| {
-        let found = known.iter().find(|one| one.key() == *name && one.rule(0).is_some());
-        found.ok_or_else(|| {
-            format!(
-                "`{}` is no parameter with a rule: the report says which are, and why others are not",
-                name.escape_debug()
-            )
-        })
+        let found = known.iter().find(|one| one.has_key(name) && one.has_rule());
+        let shown = name.escape_debug();
+        let one = found.ok_or_else(|| {
+            format!("`{shown}` is no parameter with a rule: the report says which are, and why others are not")
+        })?;
+        match one.written() {
+            Some(number) => {
+                Err(format!("`{shown}` has the rule {number} already: take it back first, to write another one"))
+            }
+            None => Ok(one),
+        }
     };
-    let mut found: Vec<&Profiled<'_>> = Vec::new();
+    let mut found: Vec<&Profiled> = Vec::new();
     for name in names {
         let one = find(name)?;
         if !found.iter().any(|before| before.key() == one.key()) {

@@ -11,6 +11,7 @@ use super::super::written::free_numbers;
 use super::figures::{is_tolerable, mode, paranoia, threshold, withheld};
 use super::verify::Verified;
 use super::{profile, with};
+use crate::control::composition::elements;
 use crate::control::config::WafConfig;
 use crate::control::operations::trial::Trial;
 use crate::samples::messages::SampledRequest;
@@ -139,7 +140,7 @@ pub(in super::super) fn report_with(
             "refused_before": window.would_block,
             "refused_after": refused_after(window, &impact),
         },
-        "profile": profile::shown(window),
+        "profile": profile::shown(window, elements(config, view).iter().map(|element| element.text.as_str())),
         "verdict": verdict(window, config, verified, &impact),
     }))
 }

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kit::{Item, OperationContext, Tool, View};
 use snapshot::{Message as _, PartHash, content_hash};
 
-use super::super::exclusion::{Exclusion, ExclusionKind, IDS, Kept, Place, free_input};
+use super::super::exclusion::{Exclusion, ExclusionKind, IDS, Kept, Place, described, free_input};
 use super::super::operations::bench;
 use super::super::preview::{Bench, Choice, Preview, Together};
 use super::super::target::Target;
 use super::super::windows::{Entry, Window, entry_key};
 use super::super::written::{free_numbers, free_numbers_up_to};
 use super::groups::{Groups, group_key};
+use super::names::{FoldedEntries, folded_entries};
 use super::trade_offs::TradeOff;
 use super::with;
 use crate::control::config::WafConfig;
@@ -79,7 +80,8 @@ impl Verified {
             title: format!("{} on {} is free of {names}", self.entry.target, self.entry.path),
             reach: format!(
                 "In requests for {}, no rule of {names} looks at {}; they still look at everything else there, and at everything on all other paths.",
-                self.entry.path, self.entry.target
+                described(&self.entry.path),
+                self.entry.target
             ),
             condition: None,
         });
@@ -183,7 +185,8 @@ pub(in super::super) fn verify_with(
     context: &OperationContext<'_>,
     view: &View<'_>,
 ) -> Result<Verification, String> {
-    let mut entries: Vec<&Entry> = window.entries.values().filter(|entry| entry.count >= MIN_COUNT).collect();
+    let FoldedEntries { entries: folded, keys } = folded_entries(window);
+    let mut entries: Vec<&Entry> = folded.iter().filter(|entry| entry.count >= MIN_COUNT).collect();
     // What would be refused comes first, then what many have sent.
     let order = |entry: &&Entry| (entry.would_block, entry.callers.len(), entry.count, entry.rule_id);
     entries.sort_by(|one, other| {
@@ -192,11 +195,16 @@ pub(in super::super) fn verify_with(
     entries.truncate(effort.entries);
     let samples: BTreeMap<String, (SampledRequest, u32)> = with(context, |known| {
         let of_config = known.matches.all().map(|one| &one.matched).filter(|one| one.config == config.head.id);
-        let keyed = |one: &_| {
-            let Matched { rule_id, target, path, request, phase, .. } = one;
-            Some((entry_key(*rule_id, target, path), (request.clone()?, *phase)))
-        };
-        of_config.filter_map(keyed).collect()
+        let mut samples = BTreeMap::new();
+        for Matched { rule_id, target, path, request, phase, .. } in of_config {
+            if let Some(request) = request {
+                let key = entry_key(*rule_id, target, path);
+                // Of paths that are one, the first has to do.
+                let key = keys.get(&key).cloned().unwrap_or(key);
+                samples.entry(key).or_insert_with(|| (request.clone(), *phase));
+            }
+        }
+        samples
     })
     .unwrap_or_default();
     let groups = Groups::of(window, &entries);

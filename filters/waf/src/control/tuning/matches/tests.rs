@@ -1,4 +1,5 @@
 use super::*;
+use crate::samples::messages::ValueShape;
 
 const NOW: u64 = 1_700_000_000_000;
 
@@ -67,6 +68,9 @@ fn what_no_filter_makes_is_refused() {
         Matched { target: format!("ARGS:{}", "a".repeat(600)), ..good() },
         Matched { path: "search".to_owned(), ..good() },
         Matched { path: String::new(), ..good() },
+        Matched { path: "/a\u{202e}b".to_owned(), ..good() },
+        Matched { path: "/users/{slug}".to_owned(), ..good() },
+        Matched { target: "ARGS:\u{202e}egap".to_owned(), ..good() },
         Matched {
             request: Some(SampledRequest { body: vec![0; MAX_BODY + 1], ..SampledRequest::default() }),
             ..good()
@@ -98,4 +102,36 @@ fn changes_are_written_once_and_matches_of_a_config_that_is_gone_are_forgotten()
     assert_eq!((put.len(), gone.len(), store.all().count()), (0, 2, 0));
     store.put_back(gone.remove(0));
     assert_eq!(store.changes().1.len(), 1);
+}
+
+#[test]
+fn lies_about_parameters_are_refused_or_bounded() {
+    let shape = |caller, shortest, longest| ValueShape { caller, alphabet: u64::MAX, shortest, longest };
+    let good = || Parameter {
+        config: "shop".to_owned(),
+        target: "ARGS:page".to_owned(),
+        path: "/list/{id}".to_owned(),
+        count: 1,
+        shapes: vec![shape(9, 1, 2), shape(1, 5, 2), shape(9, 0, 400), shape(3, 1, 1)],
+        distinct: vec![u8::MAX; 64],
+    };
+    let mut lie = Parameter { shapes: (0..500).map(|caller| shape(caller, 1, 1)).collect(), ..good() };
+    assert!(bounded_parameter(&mut lie) && lie.shapes.len() == MAX_SHAPES);
+    let mut one = good();
+    assert!(bounded_parameter(&mut one) && one.shapes.iter().map(|one| one.caller).eq([3, 9]));
+    for mut wrong in [
+        Parameter { count: 0, ..good() },
+        Parameter { count: u64::MAX, ..good() },
+        Parameter { config: String::new(), ..good() },
+        Parameter { target: "REQUEST_HEADERS:page".to_owned(), ..good() },
+        Parameter { target: "ARGS:".to_owned() + &"a".repeat(300), ..good() },
+        Parameter { target: "ARGS:a\u{200b}".to_owned(), ..good() },
+        Parameter { path: "list".to_owned(), ..good() },
+        Parameter { path: "/users/{slug}".to_owned(), ..good() },
+        Parameter { path: "/\u{e4}".to_owned(), ..good() },
+        Parameter { path: "/a b".to_owned(), ..good() },
+        Parameter { path: format!("/{}", "a".repeat(600)), ..good() },
+    ] {
+        assert!(!bounded_parameter(&mut wrong), "{wrong:?}");
+    }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use exchange::fold::fold;
 
-use super::super::exclusion::{Exclusion, ExclusionKind, Kept, Place, free_input, switched};
+use super::super::exclusion::{Exclusion, ExclusionKind, Kept, Place, free_input, overlap, reaches, switched};
 use super::super::shape::{Condition, Shape};
 use super::super::target::Target;
 use super::Preview;
@@ -178,7 +178,7 @@ impl<'a> Together<'a> {
     /// What else decides about a choice: the inputs on its path, which stay the same whatever is accepted.
     pub(in super::super) fn surroundings(&self, choice: usize) -> String {
         let path = self.choices.get(choice).map_or("", |choice| &choice.place.path);
-        let beside = self.choices.iter().filter(|choice| choice.place.path == path);
+        let beside = self.choices.iter().filter(|choice| overlap(&choice.place.path, path));
         beside.map(|choice| format!("{}|{}\n", choice.place.rule_id, choice.place.target)).collect()
     }
 
@@ -265,19 +265,20 @@ impl<'a> Together<'a> {
         self.accepted.iter().map(|(one, _)| *one).filter(move |one| self.of_choice.get(*one) == Some(&input))
     }
 
-    /// The inputs at which attacks may come to another end: its own; where all paths are meant, the same on others, all at which attacks have
-    /// run or that have exclusions of their own, and a few more; and those that a whole one holds.
+    /// The inputs at which attacks may come to another end: its own; where other paths are meant as well, the same on those, all at which
+    /// attacks have run or that have exclusions of their own, and a few more; and those that a whole one holds.
     fn concerned(&self, choice: usize, kind: ExclusionKind) -> Vec<usize> {
         let Some(own) = self.of_choice.get(choice).copied() else { return Vec::new() };
         let Some(input) = self.inputs.get(own) else { return Vec::new() };
         let others = self.inputs.iter().enumerate().filter(|(at, _)| *at != own);
-        let on_all = kind.is_for_all_paths();
-        let same = others.clone().filter(|(_, other)| on_all && is_same(&other.target, &input.target));
+        let is_meant = |other: &AtInput| kind.is_for_all_paths() || overlap(&input.path, &other.path);
+        let same = others.clone().filter(|(_, other)| is_meant(other) && is_same(&other.target, &input.target));
         let is_known = |at: usize, other: &AtInput| other.caught.is_some() || self.accepted_at(at).next().is_some();
         let (known, new): (Vec<_>, Vec<_>) = same.partition(|(at, other)| is_known(*at, other));
         let more = (MAX_PATHS - 1).saturating_sub(known.len());
         let same = known.into_iter().chain(new.into_iter().take(more));
-        let held = others.filter(|(_, other)| input.is_whole && other.path == input.path && other.caught.is_some());
+        let is_held = |other: &AtInput| overlap(&other.path, &input.path) && other.caught.is_some();
+        let held = others.filter(|(_, other)| input.is_whole && is_held(other));
         [own].into_iter().chain(same.map(|(at, _)| at)).chain(held.map(|(at, _)| at)).collect()
     }
 
@@ -285,7 +286,7 @@ impl<'a> Together<'a> {
         let input = self.inputs.get(at)?;
         let here = self.choices.iter().zip(&self.of_choice).filter(|(_, of)| **of == at);
         let samples = here.map(|(choice, _)| &choice.sample);
-        let others = self.inputs.iter().filter(|other| other.path == input.path && !other.is_whole);
+        let others = self.inputs.iter().filter(|other| overlap(&other.path, &input.path) && !other.is_whole);
         let others = others.map(|other| &other.target).filter(|other| !is_same(other, &input.target));
         let others: Vec<Target> = others.cloned().collect();
         let (on, trial) = (self.elsewhere(at), self.bench.trial(&self.built));
@@ -339,7 +340,8 @@ impl<'a> Together<'a> {
         let on = self.on(None, &[one]);
         let trial = self.bench.trial(&self.built);
         for ((attack, caught), path) in corpus::attacks().iter().zip(self.alone.iter()).zip(&self.alone_paths) {
-            let is_on_path = one.1.is_for_all_paths() || path.as_deref() == Some(place.path.as_str());
+            let is_reached = |path: &String| reaches(&place.path, path);
+            let is_on_path = one.1.is_for_all_paths() || path.as_ref().is_some_and(is_reached);
             if !matches!(caught, Outcome::Caught(hits) if is_on_path && hits.have(place)) {
                 continue;
             }
@@ -378,7 +380,10 @@ impl<'a> Together<'a> {
     /// The exclusions of the other inputs on the path of one, which are free besides.
     fn elsewhere(&self, input: usize) -> Vec<u8> {
         let Some(own) = self.inputs.get(input) else { return Vec::new() };
-        let is_other = |at: usize, other: &AtInput| at != input && other.path == own.path && !other.is_whole;
+        // On its own path, exclusions for other paths that select it hold as well.
+        let is_other = |at: usize, other: &AtInput| {
+            at != input && overlap(&other.path, &own.path) && !other.is_whole && !is_same(&other.target, &own.target)
+        };
         let free = self.inputs.iter().enumerate().filter(|(at, other)| is_other(*at, other));
         let free: String = free.map(|(at, _)| free_switch(at)).collect();
         let others = self.of_choice.iter().enumerate();

@@ -32,6 +32,7 @@ use super::windows::Window;
 use super::written::free_numbers;
 use crate::WafStep;
 use crate::control::AtWork;
+use crate::control::composition::elements;
 use crate::control::config::WafConfig;
 use crate::control::lookups::LookupSources;
 use crate::control::operations::engines::Built;
@@ -272,11 +273,12 @@ impl Tuner for WafTuner<'_> {
             ));
         }
         (self.verified, self.trade_offs) = (all, trade_offs);
-        let named = named_rules(&window, &self.profiles)?;
+        let rules = elements(self.given, &view);
+        let named = named_rules(&window, &self.profiles, rules.iter().map(|element| element.text.as_str()))?;
         // Behind those of the exclusions.
         let exclusions = self.accepted().len();
-        let numbers = free_numbers(self.given, &view, exclusions + named.len())?;
-        self.profiled = named.numbered(numbers.into_iter().skip(exclusions));
+        let numbers = free_numbers(self.given, &view, exclusions + named.ids())?;
+        self.profiled = named.numbered(numbers.get(exclusions..).unwrap_or_default());
         Ok(())
     }
 

@@ -69,6 +69,17 @@ fn post(number: u64, content: &str) -> RecordedExchange {
     }
 }
 
+/// A request of one of many users, each with a path and a network of its own.
+fn of_user(number: u64, content: &str) -> RecordedExchange {
+    let user = number % 60;
+    let letter = |digit: u64| char::from(b'a' + u8::try_from(digit).unwrap());
+    let path = format!("/users/x{}{}/profile", letter(user / 26), letter(user % 26));
+    let mut request = post(number, content);
+    request.peer = format!("10.{user}.0.1:4000");
+    request.headers[1].1 = path.into_bytes();
+    request
+}
+
 /// What people send; three of them, from one address, are attacks.
 static TRAFFIC: LazyLock<Vec<RecordedExchange>> = LazyLock::new(|| {
     let content = |number: u64| match number {
@@ -302,6 +313,43 @@ fn a_rule_of_the_profile_is_proposed_only_by_name() {
     }
     let why = tuned(&["ARGS:contents"], None).unwrap_err();
     assert!(why.starts_with("the profile has no rule for `ARGS:contents`"), "{why}");
+}
+
+/// One exclusion for the paths of all users, which is tried with its wider path: where an attack passes on it, it is not written.
+#[test]
+fn a_match_on_the_paths_of_many_users_has_one_exclusion() {
+    let entities = entities(false);
+    let tuned = |content: &str| {
+        let mut tuner = WafTuner::new("shop", input(&entities)).unwrap();
+        tuner.learn(&mut (1..=960).map(|number| of_user(number, content))).unwrap();
+        tuner.propose(&|_, _| {}).unwrap();
+        tuner
+    };
+    let mut tuner = tuned("the zebra crossing");
+    let accepted: Vec<(String, String, String)> = tuner
+        .exclusions()
+        .unwrap()
+        .into_iter()
+        .map(|(_, one, rule)| (one.entry.path.clone(), rule, one.proposal.as_ref().unwrap().reach.clone()))
+        .collect();
+    let [(path, rule, reach)] = accepted.as_slice() else { panic!("{accepted:?}") };
+    assert_eq!(path, "/users/{slug}/profile");
+    assert!(rule.contains(r#"SecRule REQUEST_FILENAME "@rx \A/users/[^/]+/profile\z""#), "{rule}");
+    assert!(reach.contains("any name stands for {slug}"), "{reach}");
+    let mut other = of_user(1, "the zebra crossing");
+    other.headers[1].1 = b"/users/newcomer/profile".to_vec();
+    tuner.measure(&mut [other, post(7, "the zebra crossing")].into_iter()).unwrap();
+    let report = tuner.report().unwrap();
+    let figure = |pointer: &str| report.document.pointer(pointer).and_then(Value::as_u64);
+    assert_eq!((figure("/measured/refused_before"), figure("/measured/refused_after")), (Some(2), Some(1)));
+    assert_eq!(report.document["entries"].as_array().unwrap().len(), 60, "all that was counted");
+    let of_page = |one: &&Value| one["key"] == "ARGS:page|/users/{slug}/profile";
+    let page = report.document["profile"]["parameters"].as_array().unwrap().iter().find(of_page);
+    assert!(page.is_some_and(|page| page["paths"].as_u64() >= Some(20)), "{}", report.document["profile"]);
+
+    let tuner = tuned("1 union all select x");
+    let [one] = tuner.verified.as_slice() else { panic!("{:?}", tuner.verified) };
+    assert!(!one.accepted && one.note.starts_with("not safe: "), "{}", one.note);
 }
 
 #[test]

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::samples::target::is_unseen;
+
 /// The entries that are shown; the document has all.
 const SHOWN: usize = 50;
 
@@ -196,7 +198,7 @@ fn profile(out: &mut String, report: &Value) {
 
 /// A line in which no byte of a client has a meaning for a terminal.
 fn line(out: &mut String, text: &str) {
-    let shown = text.chars().map(|letter| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter });
+    let shown = text.chars().map(|letter| if is_unseen(letter) && letter != '\n' { '\u{fffd}' } else { letter });
     let _ = writeln!(out, "{}", shown.collect::<String>());
 }
 

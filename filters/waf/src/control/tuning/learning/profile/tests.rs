@@ -1,7 +1,10 @@
+use std::iter::empty;
+
 use exchange::fake::FakeHost;
 use exchange::{Body, Headers, Slot, Verdict};
 
 use super::*;
+use crate::WafStep;
 use crate::samples::cardinality;
 use crate::samples::messages::ValueShape;
 use crate::tests::{exchange, plugin_of, send, step};
@@ -36,7 +39,7 @@ fn what_everybody_sends_alike_has_a_rule() {
         parameter("ARGS:lone", 500, &[&["1"], &["2"]]),
         parameter("ARGS:a b", 400, &[&["1"], &["2"], &["3"]]),
     ]);
-    let shown = shown(&window);
+    let shown = shown(&window, empty());
     let all = shown["parameters"].as_array().unwrap();
     let told = |one: &Value| {
         (
@@ -77,14 +80,14 @@ fn callers_of_one_network_alone_make_no_profile() {
     one.shapes.push(ValueShape { caller: 9 << 32, ..ValueShape::of(0, b"5") });
     let window = window(vec![one, others]);
     let with_rule: Vec<String> =
-        profiles(&window).iter().filter(|one| one.rule(1).is_some()).map(Profiled::key).collect();
+        profiles(&window, empty()).iter().filter(|one| one.has_rule()).map(Profiled::key).collect();
     assert_eq!(with_rule, ["ARGS:other|/list/{id}"]);
 }
 
 #[test]
 fn the_rule_reports_what_is_outside_and_refuses_nothing() {
     let window = window(vec![parameter("ARGS:page", 900, &[&["1", "345"], &["7", "123"], &["3", "222"], &["34"]])]);
-    let rule = profiles(&window)[0].rule(50_007).unwrap();
+    let rule = profiles(&window, empty())[0].rule([50_007, 50_008]).unwrap();
     let rules = format!(
         "SecRuleEngine On\nSecAction \"id:1,phase:1,pass,nolog,setvar:tx.notice_anomaly_score=2,setvar:tx.inbound_anomaly_score_pl1=0\"\n{rule}\n\
          SecRule TX:inbound_anomaly_score_pl1 \"@ge 2\" \"id:2,phase:2,pass,log,msg:'points'\"\n"
@@ -116,4 +119,106 @@ fn the_rule_reports_what_is_outside_and_refuses_nothing() {
     {
         assert_eq!(matched(outside), [50_007, 2], "{outside}");
     }
+}
+
+/// A match at a value as usual weighs a quarter; one at any other value or input as much as ever.
+#[test]
+fn a_match_weighs_less_where_the_value_is_as_usual() {
+    let window = window(vec![
+        parameter("ARGS:page", 900, &[&["1", "345"], &["7", "123"], &["3", "222"], &["34"]]),
+        parameter("ARGS:file", 900, &[&["a.txt"], &["b/c.txt"], &["d.txt", "../x.txt"], &["e/f.txt"]]),
+    ]);
+    let rules: Vec<String> = profiles(&window, empty())
+        .iter()
+        .zip([[50_007, 50_008], [50_009, 50_010]])
+        .map(|(one, ids)| one.rule(ids).unwrap())
+        .collect();
+    assert_eq!(
+        rules.iter().filter(|rule| rule.contains("tx.palisade_usual")).count(),
+        1,
+        "dots and slashes are enough"
+    );
+    let found = "SecRule ARGS|REQUEST_COOKIES \"@rx [7x]\" \"id:3,phase:2,pass,log,msg:'found'\"\n\
+                 SecRule ARGS \"@rx (8)\" \"id:4,phase:2,pass,log,msg:'captured',capture,chain\"\nSecRule TX:1 \"@eq 8\"\n\
+                 SecRule ARGS \"@rx 999\" \"id:5,phase:2,deny,log,msg:'refused'\"";
+    let plugin =
+        plugin_of(&format!("SecRuleEngine On\n{}\n{found}\n", rules.join("\n")), WafStep { block: false, ..step() });
+    let weighed = |path: &str| {
+        let (host, mut exchange, mut slot) = (FakeHost::at(0), exchange(path, Headers::default()), Slot::default());
+        send(&*plugin, &mut exchange, Body { bytes: b"", complete: true }, &mut slot, &host);
+        plugin.finish(&mut exchange, &mut slot, &host);
+        let detail = exchange.score.signals().first().map(|signal| signal.detail.clone()).unwrap_or_default();
+        (exchange.score.total(), detail)
+    };
+    for usual in ["/list/8?page=7", "/list/8?PAGE=7", "/list/8?page=8", "/list/8?page=87"] {
+        let (weight, detail) = weighed(usual);
+        assert_eq!(weight, 5.0, "{usual}: {detail}");
+        assert!(detail.contains("; a quarter of the weight, because ARGS:"), "{detail}");
+    }
+    for other in [
+        "/list/8?q=7",
+        "/list/8?page=7&q=7",
+        "/list/8?page=7&q%0a=7",
+        "/list/8?page=7&page=7",
+        "/list/8?page=7&page=a",
+        "/list/8?page=7777777777",
+        "/list/8?page=7x",
+        "/list/8?file=x.txt",
+        "/list/8/9?page=7",
+        "/other?page=7",
+    ] {
+        let (weight, detail) = weighed(other);
+        assert!(weight >= 20.0 && !detail.contains("quarter"), "{other}: {weight} {detail}");
+    }
+    assert_eq!(weighed("/list/8?page=999").0, 50.0, "what the rules would refuse keeps its weight");
+}
+
+#[test]
+fn a_rule_that_is_written_already_is_not_written_again() {
+    let alike = &[&["1", "345"] as &[&str], &["7", "123"], &["3", "222"]];
+    let window = window(vec![parameter("ARGS:page", 900, alike), parameter("ARGS:Size", 800, alike)]);
+    let first = profiles(&window, empty())[0].rule([50_007, 50_008]).unwrap();
+    let entry = format!("# Profile 50007 by ann at 2026: why\n{}", first.replace("ARGS:page", "ARGS:Page"));
+    let rules = || [entry.as_str(), "SecRuleRemoveById 1"].into_iter();
+    let written: Vec<Option<u64>> = profiles(&window, rules()).iter().map(Profiled::written).collect();
+    assert_eq!(written, [Some(50_007), None]);
+    assert_eq!(shown(&window, rules())["parameters"][0]["written"], 50_007);
+    let all = named_rules(&window, &["all".to_owned()], rules()).unwrap();
+    let keys: Vec<String> = all.numbered(&[50_020, 50_021]).into_iter().map(|one| one.key).collect();
+    assert_eq!((all.ids(), keys), (2, vec!["ARGS:Size|/list/{id}".to_owned()]));
+    assert_eq!(named_rules(&window, &["ARGS:page".to_owned()], rules()).unwrap().ids(), 0);
+    assert!(profiles(&window, rules())[1].has_key("ARGS:size|/list/{id}"));
+}
+
+#[test]
+fn a_parameter_on_the_paths_of_many_names_has_one_profile() {
+    let of = |name: &str, caller: u64, value: &str| Parameter {
+        path: format!("/users/{name}/list"),
+        count: 2,
+        shapes: vec![ValueShape::of((caller << 32) | (caller % 9), value.as_bytes())],
+        ..parameter("ARGS:page", 0, &[])
+    };
+    let mut all: Vec<Parameter> = (0..40).map(|number| of(&format!("n{}", letters(number)), number, "12")).collect();
+    // One that many see stays, and is a part of what is known of all: a rule for all reaches it.
+    let popular = (50..60).map(|caller| ValueShape::of(caller << 32 | caller, b"abc")).collect();
+    all.push(Parameter { count: 90, shapes: popular, ..of("popular", 50, "abc") });
+    let all = window(all);
+    let found = profiles(&all, empty());
+    let shown: Vec<(String, usize, Option<String>)> =
+        found.iter().map(|one| (one.key(), one.paths, one.shape.map(|shape| shape.described()))).collect();
+    let [(key, paths, values), (other, 1, Some(_))] = shown.as_slice() else { panic!("{shown:?}") };
+    assert_eq!(
+        (key.as_str(), *paths, other.as_str()),
+        ("ARGS:page|/users/{slug}/list", 41, "ARGS:page|/users/popular/list")
+    );
+    assert_eq!(values.as_deref(), Some("1 to 6 of the characters a-z0-9"));
+    let rule = found[0].rule([50_007, 50_008]).unwrap();
+    assert!(rule.starts_with("SecRule REQUEST_FILENAME \"@rx \\A/users/[^/]+/list\\z\""), "{rule}");
+    assert!(
+        found[0].evidence().contains("170 requests for 41 paths, /users/{slug}/list (any name stands for {slug}),")
+    );
+}
+
+fn letters(number: u64) -> String {
+    [number / 26, number % 26].iter().map(|digit| char::from(b'a' + u8::try_from(*digit).unwrap())).collect()
 }

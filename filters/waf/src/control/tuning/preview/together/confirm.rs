@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Choice, Together, is_same};
 use crate::control::operations::trial::Trial;
-use crate::control::tuning::exclusion::Place;
+use crate::control::tuning::exclusion::{Place, overlap};
 use crate::control::tuning::preview::attacks::{Outcome, outcome, read, seen};
 use crate::control::tuning::preview::parallel::each;
 use crate::control::tuning::shape::Shape;
@@ -50,8 +50,9 @@ impl Together<'_> {
         let strict = self.inputs.iter().enumerate().filter(|(at, _)| !self.lenient.contains(at));
         for (at, input) in strict {
             let here = self.accepted.iter().filter(|(one, kind)| {
-                let is_on_all = kind.is_for_all_paths() && self.is_of_same(*one, &input.target);
-                !fallen.contains(one) && (is_on_all || self.of_choice.get(*one) == Some(&at))
+                let is_here = kind.is_for_all_paths() || self.is_reached(*one, &input.path);
+                !fallen.contains(one)
+                    && (is_here && self.is_of_same(*one, &input.target) || self.of_choice.get(*one) == Some(&at))
             });
             let here: Vec<(usize, &Place, Option<Shape>)> =
                 here.filter_map(|one| Some((one.0, &self.choices.get(one.0)?.place, self.shape(*one)))).collect();
@@ -73,6 +74,11 @@ impl Together<'_> {
             }
         }
         needed
+    }
+
+    /// Whether an exclusion of a choice on its path holds on a path.
+    fn is_reached(&self, choice: usize, path: &str) -> bool {
+        self.choices.get(choice).is_some_and(|choice| overlap(&choice.place.path, path))
     }
 
     /// Whether an input of a choice is the same on another path.

@@ -3,6 +3,7 @@
 
 mod admin_key;
 mod ceremony;
+mod factor_keys;
 mod identity;
 mod operator;
 mod passkey;
@@ -14,6 +15,7 @@ mod ticket;
 
 pub use admin_key::{AdminKey, IssuedKey, Refusal, Scope, ScopeError};
 pub use ceremony::{Ceremony, CeremonyKind, OIDC_MILLIS};
+pub use factor_keys::{FACTOR_KEYS, FactorKeys, FactorKeysProblem, StoredSecret};
 pub use identity::Identity;
 pub use operator::{InvalidOperator, Operator, normal_name};
 pub use passkey::{
@@ -25,7 +27,8 @@ pub use password::{
 };
 pub use role::{Role, RoleError};
 pub use second_factor::{
-    CODE_FAILURES, CODE_PAUSE_MILLIS, Proof, RECOVERY_CODES, RecoveryCodes, SECRET_BYTES, SecondFactor, new_secret,
+    CODE_FAILURES, CODE_PAUSE_MILLIS, Proof, RECOVERY_CODES, RecoveryCodes, SECRET_BYTES, SecondFactor, is_app_code,
+    new_secret,
 };
 pub use session::{MAX_AGENT_CHARS, Session, SessionLimits, SessionOrigin, Via};
 pub use ticket::{CODE_TICKET_MILLIS, LOGIN_LINK_MILLIS, Ticket, TicketKind, TicketSecret, login_link};

@@ -28,7 +28,8 @@ const RECOVERY_LETTERS: usize = 16;
 /// A second factor as it is kept.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecondFactor {
-    /// The secret that codes are made of. It has to be kept as it is: both sides make the codes of it.
+    /// The secret that codes are made of: both sides make the codes of it. As the store has it, it may be encrypted, and
+    /// [`FactorKeys::open`](super::FactorKeys::open) decrypts it.
     pub secret: Vec<u8>,
     /// Since when a login needs it, in milliseconds since 1970; `None` until a first code has confirmed that an app has the secret.
     pub confirmed_at_millis: Option<u64>,
@@ -103,8 +104,8 @@ impl SecondFactor {
     /// is neither. Whether it was used already, the store knows.
     #[must_use]
     pub fn proof(&self, code: &str, now_millis: u64) -> Option<Proof> {
-        let code: String = code.chars().filter(|char| !char.is_whitespace() && *char != '-').take(64).collect();
-        if code.len() == usize::from(DIGITS) && code.bytes().all(|byte| byte.is_ascii_digit()) {
+        let code = without_spaces(code);
+        if is_app_code(&code) {
             return self.totp()?.check(&code, now_millis / 1000).map(Proof::Step);
         }
         let code = code.to_ascii_lowercase();
@@ -161,6 +162,17 @@ impl fmt::Debug for RecoveryCodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RecoveryCodes").finish_non_exhaustive()
     }
+}
+
+/// Whether a text can be a code of an app, and so no recovery code.
+#[must_use]
+pub fn is_app_code(code: &str) -> bool {
+    let code = without_spaces(code);
+    code.len() == usize::from(DIGITS) && code.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn without_spaces(code: &str) -> String {
+    code.chars().filter(|char| !char.is_whitespace() && *char != '-').take(64).collect()
 }
 
 fn digest(code: &str) -> [u8; 32] {

@@ -8,5 +8,7 @@ pub const NAMESPACE: &str = "/extensions/svc/extensions/waf";
 pub const COOKIE: &str = "palisade_session";
 /// The name of the cookie that binds a login at the provider to the browser that has begun it.
 pub const OIDC_COOKIE: &str = "palisade_oidc";
+/// The name of the cookie with the ID token of a login at the provider, for the logout there.
+pub const ID_TOKEN_COOKIE: &str = "palisade_id_token";
 /// The header that a mutating request carries the token against forged requests in.
 pub const CSRF_HEADER: HeaderName = HeaderName::from_static("x-csrf-token");

@@ -66,6 +66,9 @@ pub struct IncidentSettings {
     /// Seconds after an incident was resolved within which further events do not open it again, 0 to 3600. Default 5.
     #[schemars(range(max = 3600))]
     pub reopen_grace_seconds: u64,
+    /// The most incidents that are held, 1000 to 100000; of more, those longest silent are forgotten. Default 50000.
+    #[schemars(range(min = 1000, max = 100_000))]
+    pub max_held: u32,
 }
 
 /// Limits of `tarpit`.
@@ -241,6 +244,7 @@ impl IncidentSettings {
             within("/timeline", self.timeline, 1..=100),
             within("/kept_seconds", self.kept_seconds, 3600..=31_536_000),
             within("/reopen_grace_seconds", self.reopen_grace_seconds, 0..=3600),
+            within("/max_held", self.max_held, 1000..=100_000),
         ];
         found.into_iter().flatten().collect()
     }
@@ -262,6 +266,7 @@ impl Default for IncidentSettings {
             timeline: 20,
             kept_seconds: 604_800,
             reopen_grace_seconds: 5,
+            max_held: 50_000,
         }
     }
 }
@@ -360,7 +365,7 @@ mod tests {
             "tarpit": { "max_held": 1000 },
             "incidents": {
                 "stale_after_seconds": 300, "window_seconds": 1800, "timeline": 20, "kept_seconds": 604800,
-                "reopen_grace_seconds": 5
+                "reopen_grace_seconds": 5, "max_held": 50000
             },
             "api": { "inventory": { "max_records": 20000 } },
             "objects": { "max_keys": 20000 },

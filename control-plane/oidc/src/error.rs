@@ -10,6 +10,8 @@ const MAX_FOREIGN: usize = 200;
 pub struct OidcError {
     fault: OidcFault,
     detail: String,
+    /// Milliseconds until another login may succeed where this one has failed.
+    retry_millis: u64,
 }
 
 /// What kind of failure it is.
@@ -17,8 +19,12 @@ pub struct OidcError {
 pub enum OidcFault {
     /// The provider cannot be reached, or its answers cannot be used. Other logins would fail as well.
     Provider,
-    /// What came with this login is not accepted: the code, the ID token, or a claim.
+    /// The answer does not belong to this login: the provider does not take the code, or another issuer has sent it.
     Refused,
+    /// The provider takes the code, and its ID token or what it says about the person is not accepted.
+    Token,
+    /// The provider has signed the ID token with a key that its key set does not have.
+    UnknownKey,
     /// The provider itself has refused the login, or the person has cancelled it.
     Denied,
 }
@@ -26,22 +32,40 @@ pub enum OidcFault {
 // === impl OidcError ===
 
 impl OidcError {
+    fn new(fault: OidcFault, detail: impl Into<String>) -> OidcError {
+        OidcError { fault, detail: detail.into(), retry_millis: 0 }
+    }
+
     pub(super) fn provider(detail: impl Into<String>) -> OidcError {
-        OidcError { fault: OidcFault::Provider, detail: detail.into() }
+        OidcError::new(OidcFault::Provider, detail)
     }
 
     pub(super) fn refused(detail: impl Into<String>) -> OidcError {
-        OidcError { fault: OidcFault::Refused, detail: detail.into() }
+        OidcError::new(OidcFault::Refused, detail)
+    }
+
+    pub(super) fn token(detail: impl Into<String>) -> OidcError {
+        OidcError::new(OidcFault::Token, detail)
+    }
+
+    pub(super) fn unknown_key(detail: impl Into<String>, retry_millis: u64) -> OidcError {
+        OidcError { retry_millis, ..OidcError::new(OidcFault::UnknownKey, detail) }
     }
 
     pub(super) fn denied(detail: impl Into<String>) -> OidcError {
-        OidcError { fault: OidcFault::Denied, detail: detail.into() }
+        OidcError::new(OidcFault::Denied, detail)
     }
 
     /// What kind of failure it is.
     #[must_use]
     pub fn fault(&self) -> OidcFault {
         self.fault
+    }
+
+    /// Seconds until the key set may be read again, of [`OidcFault::UnknownKey`]; at least 1.
+    #[must_use]
+    pub fn retry_seconds(&self) -> u64 {
+        self.retry_millis.div_ceil(1000).max(1)
     }
 }
 

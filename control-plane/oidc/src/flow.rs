@@ -6,6 +6,7 @@ use form_urlencoded::Serializer;
 use sha2::{Digest, Sha256};
 
 use super::metadata::Metadata;
+use super::person::Person;
 use super::settings::Settings;
 
 /// A login that was begun, for the one who keeps it until the browser comes back.
@@ -32,6 +33,24 @@ pub struct Returned<'a> {
     pub verifier: &'a str,
     /// The redirect URI of the request.
     pub redirect_uri: &'a str,
+}
+
+/// A login that has ended well.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Who has logged in.
+    pub person: Person,
+    /// The ID token, for a logout at the provider later; `None` where there is none to be, or the token is too long to be kept.
+    pub id_token: Option<String>,
+}
+
+// === impl Finished ===
+
+impl std::fmt::Debug for Finished {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Neither the token nor the claims of the person are for a log.
+        f.debug_struct("Finished").finish_non_exhaustive()
+    }
 }
 
 // === impl Begun ===
@@ -63,7 +82,7 @@ impl std::fmt::Debug for Begun {
 }
 
 /// 256 random bits in base64url: 43 characters, the least that RFC 7636 takes for a verifier.
-fn random() -> Result<String, std::io::Error> {
+pub(super) fn random() -> Result<String, std::io::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))

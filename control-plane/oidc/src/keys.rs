@@ -7,11 +7,19 @@ use ring::signature::{
 };
 use serde::Deserialize;
 
+use super::error::foreign;
+
 /// The keys of a set that are read, at most; further ones are left out.
 const MAX_KEYS: usize = 100;
 
 /// `Ed25519` is the newer name of what `EdDSA` is with a key of this curve (RFC 9864); providers use either.
 pub(super) const ED25519_NAMES: [&str; 2] = ["EdDSA", "Ed25519"];
+
+/// The algorithms of RSA, of P-256 and of Ed25519, each by its names.
+const ALGORITHMS: [&[&str]; 3] = [&["RS256"], &["ES256"], &ED25519_NAMES];
+
+/// The keys that a message names, at most.
+const MAX_NAMED: usize = 8;
 
 /// The keys that signatures are checked by: those of the set that can be used.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +51,8 @@ pub(super) enum Checked {
     Wrong,
     /// There is no such key; a newer set may have it.
     NoKey,
+    /// No key that is read has this algorithm, whatever the set.
+    NoAlgorithm,
 }
 
 #[derive(Deserialize)]
@@ -74,8 +84,26 @@ impl Keys {
         Ok(Keys(keys.collect()))
     }
 
+    /// The keys for a message: `one` (RS256), `two` (ES256).
+    pub(super) fn named(&self) -> String {
+        let name = |key: &Key| {
+            let id =
+                key.id.as_deref().map_or_else(|| "one without an id".to_owned(), |id| format!("`{}`", foreign(id)));
+            format!("{id} ({})", key.material.algorithms().first().copied().unwrap_or_default())
+        };
+        let mut named = self.0.iter().take(MAX_NAMED).map(name).collect::<Vec<_>>().join(", ");
+        let more = self.0.len().saturating_sub(MAX_NAMED);
+        if more > 0 {
+            named.push_str(&format!(" and {more} more"));
+        }
+        if named.is_empty() { "no key that can be used".to_owned() } else { named }
+    }
+
     /// Checks a signature by the key of this id, or, where the token names none, by each key of the algorithm.
     pub(super) fn check(&self, algorithm: &str, id: Option<&str>, message: &[u8], signature: &[u8]) -> Checked {
+        if !ALGORITHMS.iter().any(|names| names.contains(&algorithm)) {
+            return Checked::NoAlgorithm;
+        }
         let mut fitting = self
             .0
             .iter()
@@ -112,10 +140,11 @@ impl Key {
 impl Material {
     /// The names of its algorithm (RFC 7518, RFC 8037, RFC 9864).
     fn algorithms(&self) -> &'static [&'static str] {
+        let [rsa, p256, ed25519] = ALGORITHMS;
         match self {
-            Material::Rsa { .. } => &["RS256"],
-            Material::P256(_) => &["ES256"],
-            Material::Ed25519(_) => &ED25519_NAMES,
+            Material::Rsa { .. } => rsa,
+            Material::P256(_) => p256,
+            Material::Ed25519(_) => ed25519,
         }
     }
 
@@ -155,9 +184,17 @@ mod tests {
         assert_eq!(keys.check("ES256", Some("ec"), message, &signature), Checked::Right);
         assert_eq!(keys.check("ES256", None, message, &signature), Checked::Right);
         assert_eq!(keys.check("ES256", None, b"other", &signature), Checked::Wrong);
-        for (algorithm, id) in [("ES256", Some("enc")), ("HS256", None), ("none", None), ("RS256", Some("ec"))] {
-            assert_eq!(keys.check(algorithm, id, message, &signature), Checked::NoKey, "{algorithm} {id:?}");
+        for (algorithm, id, checked) in [
+            ("ES256", Some("enc"), Checked::NoKey),
+            ("RS256", Some("ec"), Checked::NoKey),
+            ("HS256", None, Checked::NoAlgorithm),
+            ("none", None, Checked::NoAlgorithm),
+            ("", Some("ec"), Checked::NoAlgorithm),
+        ] {
+            assert_eq!(keys.check(algorithm, id, message, &signature), checked, "{algorithm} {id:?}");
         }
+        assert_eq!(keys.named(), "`ec` (ES256), one without an id (EdDSA)");
+        assert_eq!(Keys::default().named(), "no key that can be used");
         let signature = bytes("hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg");
         let message = b"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";
         assert_eq!(keys.check("EdDSA", None, message, &signature), Checked::Right);

@@ -7,6 +7,7 @@ mod backoff;
 mod error;
 mod flow;
 mod keys;
+mod logout;
 mod metadata;
 mod person;
 mod provider;
@@ -14,7 +15,7 @@ mod settings;
 mod token;
 
 pub use error::{OidcError, OidcFault};
-pub use flow::{Begun, Returned};
+pub use flow::{Begun, Finished, Returned};
 pub use person::{Person, ProviderRole};
 pub use provider::{Clock, Provider};
-pub use settings::{SecondFactorAt, Settings, SettingsProblem, is_loopback_host};
+pub use settings::{LogoutAt, SecondFactorAt, Settings, SettingsProblem, is_loopback_host};

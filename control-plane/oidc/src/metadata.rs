@@ -12,6 +12,8 @@ pub(super) struct Metadata {
     pub(super) token: Uri,
     pub(super) keys: Uri,
     pub(super) userinfo: Option<Uri>,
+    /// Where a browser ends its session at the provider. One that cannot be used fails no login; it is the reason why a logout ends here.
+    pub(super) end_session: Result<Option<String>, String>,
     /// How the client shows its secret.
     pub(super) secret_in: SecretIn,
     /// Answers name the issuer (RFC 9207).
@@ -34,6 +36,7 @@ struct Document {
     token_endpoint: String,
     jwks_uri: String,
     userinfo_endpoint: Option<String>,
+    end_session_endpoint: Option<serde_json::Value>,
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
     #[serde(default)]
     authorization_response_iss_parameter_supported: bool,
@@ -63,6 +66,10 @@ impl Metadata {
             Err(what) => Err(format!("{name}: {what}")),
         };
         endpoint("authorization_endpoint", &document.authorization_endpoint)?;
+        let end_session = |value: &serde_json::Value| {
+            let text = value.as_str().ok_or("end_session_endpoint is no text")?;
+            endpoint("end_session_endpoint", text).map(|_| text.to_owned())
+        };
         // Basic is the default (Discovery, section 3) and what every provider has; the body is for those that have nothing else.
         let methods = document.token_endpoint_auth_methods_supported;
         let has = |name: &str| methods.as_ref().is_some_and(|all| all.iter().any(|method| method == name));
@@ -72,6 +79,7 @@ impl Metadata {
             token: endpoint("token_endpoint", &document.token_endpoint)?,
             keys: endpoint("jwks_uri", &document.jwks_uri)?,
             userinfo: document.userinfo_endpoint.map(|text| endpoint("userinfo_endpoint", &text)).transpose()?,
+            end_session: document.end_session_endpoint.as_ref().map(end_session).transpose(),
             secret_in: if in_body { SecretIn::Body } else { SecretIn::Header },
             names_issuer: document.authorization_response_iss_parameter_supported,
         })
@@ -104,5 +112,17 @@ mod tests {
             }
         }
         assert!(read(|of| drop(of.as_object_mut().unwrap().remove("jwks_uri"))).is_err());
+    }
+
+    #[test]
+    fn an_end_of_sessions_that_cannot_be_used_fails_no_login() {
+        let end = |value: serde_json::Value| read(|of| of["end_session_endpoint"] = value).unwrap().end_session;
+        assert_eq!(read(|_| {}).unwrap().end_session, Ok(None));
+        assert_eq!(end(serde_json::Value::Null), Ok(None));
+        assert_eq!(end("https://id.example/end?a=b".into()), Ok(Some("https://id.example/end?a=b".to_owned())));
+        for bad in ["http://id.example/".into(), "javascript:alert(1)".into(), "https://id.example/#a".into(), 7.into()]
+        {
+            assert!(end(bad).unwrap_err().starts_with("end_session_endpoint"));
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use base::clock;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use form_urlencoded::{Serializer, byte_serialize};
@@ -15,17 +16,20 @@ use tokio::sync::Mutex;
 
 use super::backoff::Backoff;
 use super::error::{OidcError, foreign};
-use super::flow::{Begun, Returned};
+use super::flow::{Begun, Finished, Returned, random};
 use super::keys::Keys;
+use super::logout::{self, MAX_HINT};
 use super::metadata::{self, Metadata, SecretIn};
 use super::person::{self, Person};
-use super::settings::{Settings, SettingsProblem};
+use super::settings::{LogoutAt, Settings, SettingsProblem};
 use super::token::{self, Claims, Expected, TokenProblem};
 
 /// The bytes of an answer of the provider, at most.
 const MAX_ANSWER: usize = 256 * 1024;
 /// How long connections to the provider are kept.
 const IDLE: Duration = Duration::from_secs(30);
+/// How long a logout waits for metadata that are not there.
+const LOGOUT_PATIENCE: Duration = Duration::from_secs(2);
 /// How long metadata and keys are used before they are read again, in milliseconds: an hour.
 const FRESH_MILLIS: u64 = 3_600_000;
 /// Keys are read again for an unknown id after so many milliseconds: tokens with made up ids cost the provider little.
@@ -49,7 +53,14 @@ struct Inner {
 #[derive(Default)]
 struct Kept {
     metadata: Option<(Arc<Metadata>, u64)>,
-    keys: Option<(Arc<Keys>, u64)>,
+    keys: Option<KeptKeys>,
+}
+
+/// The keys, and when they were read, in milliseconds since 1970.
+#[derive(Clone)]
+struct KeptKeys {
+    keys: Arc<Keys>,
+    at: u64,
 }
 
 /// What the provider did not answer when it was last asked for it.
@@ -102,7 +113,7 @@ impl Provider {
         let metadata = Arc::new(self.read_metadata().await?);
         let (mut kept, now) = (self.0.kept.lock().await, self.now());
         kept.metadata = Some((Arc::clone(&metadata), now));
-        let is_known = kept.keys.as_ref().is_some_and(|(_, at)| is_fresh(*at, now, FRESH_MILLIS));
+        let is_known = kept.keys.as_ref().is_some_and(|kept| is_fresh(kept.at, now, FRESH_MILLIS));
         if is_known && self.failures().keys.reason().is_none() {
             Ok(())
         } else {
@@ -123,8 +134,7 @@ impl Provider {
     /// [`OidcFault::Provider`](super::OidcFault::Provider); also if the operating system gives no random bytes.
     pub async fn begin(&self, state: &str) -> Result<Begun, OidcError> {
         let metadata = self.metadata().await?;
-        Begun::new(&self.0.settings, &metadata, state)
-            .map_err(|error| OidcError::provider(format!("the operating system gives no random bytes: {error}")))
+        Begun::new(&self.0.settings, &metadata, state).map_err(|error| OidcError::provider(no_random(&error)))
     }
 
     /// The error that the provider has sent the browser back with.
@@ -137,7 +147,7 @@ impl Provider {
     ///
     /// # Errors
     /// Any; nothing is changed by it.
-    pub async fn finish(&self, returned: Returned<'_>) -> Result<Person, OidcError> {
+    pub async fn finish(&self, returned: Returned<'_>) -> Result<Finished, OidcError> {
         let (settings, metadata) = (&self.0.settings, self.metadata().await?);
         match returned.issuer {
             Some(issuer) if issuer != settings.issuer => {
@@ -160,7 +170,28 @@ impl Provider {
         {
             self.add_userinfo(&mut claims, userinfo, token).await?;
         }
-        Ok(Person::of(&claims, settings))
+        let keeps_token = settings.logout == LogoutAt::Provider
+            && matches!(metadata.end_session, Ok(Some(_)))
+            && tokens.id_token.len() <= MAX_HINT;
+        Ok(Finished { person: Person::of(&claims, settings), id_token: keeps_token.then_some(tokens.id_token) })
+    }
+
+    /// Where the browser ends its session at the provider. `id_token` is what [`Finished`] had, if the browser still has it. `None` where
+    /// logouts end here, or the provider has no endpoint for them.
+    ///
+    /// # Errors
+    /// The provider does not give its metadata within 2 seconds, or has an endpoint that cannot be used: the session there goes on.
+    pub async fn end_session(&self, id_token: Option<&str>) -> Result<Option<String>, OidcError> {
+        let settings = &self.0.settings;
+        if settings.logout == LogoutAt::ControlPlane {
+            return Ok(None);
+        }
+        let asked = tokio::time::timeout(LOGOUT_PATIENCE, self.metadata()).await;
+        let late = || OidcError::provider(format!("no metadata within {} s", LOGOUT_PATIENCE.as_secs()));
+        let metadata = asked.unwrap_or_else(|_| Err(late()))?;
+        let Some(end_session) = metadata.end_session.as_ref().map_err(OidcError::provider)? else { return Ok(None) };
+        let state = random().map_err(|error| OidcError::provider(no_random(&error)))?;
+        Ok(Some(logout::url(end_session, settings, &state, id_token)))
     }
 
     async fn exchange(&self, metadata: &Metadata, returned: Returned<'_>) -> Result<Tokens, OidcError> {
@@ -207,18 +238,36 @@ impl Provider {
 
     /// Checks an ID token; with a newer set of keys if this one lacks the key.
     async fn checked(&self, metadata: &Metadata, token: &str, expected: &Expected<'_>) -> Result<Claims, OidcError> {
-        let keys = self.keys(metadata, FRESH_MILLIS).await?;
-        match token::check(token, &keys, expected) {
-            Ok(claims) => Ok(claims),
-            Err(TokenProblem::Wrong(what)) => Err(OidcError::refused(what)),
-            Err(TokenProblem::NoKey(_)) => {
-                let keys = self.keys(metadata, KEYS_AGAIN_MILLIS).await?;
-                token::check(token, &keys, expected).map_err(|problem| {
-                    let (TokenProblem::Wrong(what) | TokenProblem::NoKey(what)) = problem;
-                    OidcError::refused(what)
-                })
-            }
-        }
+        let first = self.keys(metadata, FRESH_MILLIS).await?;
+        let signed_with = match token::check(token, &first.keys, expected) {
+            Ok(claims) => return Ok(claims),
+            Err(TokenProblem::Wrong(what)) => return Err(OidcError::token(what)),
+            Err(TokenProblem::NoKey(key)) => format!("the ID token is signed with {key}"),
+        };
+        let newer = self.keys(metadata, KEYS_AGAIN_MILLIS).await.map_err(|error| {
+            let (uri, read) = (&metadata.keys, clock::rfc3339(first.at));
+            OidcError::provider(format!(
+                "{signed_with}, which the key set ({uri}, read at {read}) lacks, and it cannot be read again: {error}"
+            ))
+        })?;
+        token::check(token, &newer.keys, expected).map_err(|problem| match problem {
+            TokenProblem::Wrong(what) => OidcError::token(what),
+            TokenProblem::NoKey(_) => self.unknown_key(&signed_with, metadata, &newer),
+        })
+    }
+
+    /// Says which key is missing where, since when, and what to do.
+    fn unknown_key(&self, signed_with: &str, metadata: &Metadata, kept: &KeptKeys) -> OidcError {
+        let again = kept.at.saturating_add(KEYS_AGAIN_MILLIS);
+        let what = format!(
+            "{signed_with}; the key set ({}, read at {}) has {}. A login from {} on reads it again. The provider has to publish a key \
+             there a minute before it signs with it",
+            metadata.keys,
+            clock::rfc3339(kept.at),
+            kept.keys.named(),
+            clock::rfc3339(again),
+        );
+        OidcError::unknown_key(what, again.saturating_sub(self.now()))
     }
 
     /// Adds the claims that only the userinfo endpoint has. What the ID token says stays.
@@ -233,7 +282,7 @@ impl Provider {
         })?;
         if more.get("sub") != claims.get("sub") {
             // OpenID Connect Core, section 5.3.2: the answer may be of another person.
-            return Err(OidcError::refused("the userinfo endpoint has answered about another person (`sub`)"));
+            return Err(OidcError::token("the userinfo endpoint has answered about another person (`sub`)"));
         }
         for (name, value) in more {
             claims.entry(name).or_insert(value);
@@ -282,12 +331,12 @@ impl Provider {
 
     /// The keys, read again if they are older than `millis`. After a failure they are not asked for again during its pause, whatever
     /// the logins need: each would wait for the provider, and ask it, in vain.
-    async fn keys(&self, metadata: &Metadata, millis: u64) -> Result<Arc<Keys>, OidcError> {
+    async fn keys(&self, metadata: &Metadata, millis: u64) -> Result<KeptKeys, OidcError> {
         let (mut kept, now) = (self.0.kept.lock().await, self.now());
-        if let Some((keys, at)) = &kept.keys
-            && is_fresh(*at, now, millis)
+        if let Some(keys) = &kept.keys
+            && is_fresh(keys.at, now, millis)
         {
-            return Ok(Arc::clone(keys));
+            return Ok(keys.clone());
         }
         let paused = self.failures().keys.pause(now).map(OidcError::provider);
         match paused {
@@ -296,12 +345,12 @@ impl Provider {
         }
     }
 
-    async fn read_keys(&self, metadata: &Metadata, kept: &mut Kept) -> Result<Arc<Keys>, OidcError> {
-        let now = self.now();
+    async fn read_keys(&self, metadata: &Metadata, kept: &mut Kept) -> Result<KeptKeys, OidcError> {
+        let at = self.now();
         let read = self.ask_for_keys(&metadata.keys).await;
         note(&mut self.failures().keys, &read, self.now());
-        let keys = Arc::new(read?);
-        kept.keys = Some((Arc::clone(&keys), now));
+        let keys = KeptKeys { keys: Arc::new(read?), at };
+        kept.keys = Some(keys.clone());
         Ok(keys)
     }
 
@@ -350,6 +399,10 @@ impl fmt::Debug for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Provider").field("issuer", &self.0.settings.issuer).finish_non_exhaustive()
     }
+}
+
+fn no_random(error: &std::io::Error) -> String {
+    format!("the operating system gives no random bytes: {error}")
 }
 
 /// Whether what was read at a time is younger than `millis`.

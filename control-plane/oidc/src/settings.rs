@@ -23,6 +23,10 @@ pub struct Settings {
     pub display_name: String,
     /// Where the provider sends the browser back to.
     pub redirect_uri: String,
+    /// Where the provider sends the browser back to after a logout.
+    pub post_logout_redirect_uri: String,
+    /// What a logout ends.
+    pub logout: LogoutAt,
     /// The scopes that are asked for; `openid` is one of them.
     pub scopes: Vec<String>,
     /// The claims that the name of a new operator is taken from; the first one that there is.
@@ -51,6 +55,16 @@ pub enum SecondFactorAt {
     ControlPlane,
     /// The provider: its login counts as both factors.
     Provider,
+}
+
+/// What a logout of an operator who has logged in at the provider ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogoutAt {
+    /// The session here, and then the one at the provider, if it has an endpoint for that.
+    #[default]
+    Provider,
+    /// The session here alone.
+    ControlPlane,
 }
 
 /// What is wrong with [`Settings`], in a sentence that names the option.
@@ -172,6 +186,8 @@ pub(super) mod tests {
             ca_file: None,
             display_name: "Example".to_owned(),
             redirect_uri: "https://palisade.example/console/login".to_owned(),
+            post_logout_redirect_uri: "https://palisade.example/console/login".to_owned(),
+            logout: LogoutAt::default(),
             scopes: vec!["openid".to_owned(), "email".to_owned()],
             name_claims: vec!["preferred_username".to_owned(), "email".to_owned()],
             role_claim: Some("groups".to_owned()),

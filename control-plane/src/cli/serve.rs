@@ -132,7 +132,8 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let alerts = start_alerts(&parts, &events);
     let watched = stored::start(&stored, Arc::clone(&store), &events, parts.stopping.clone());
     tokio::spawn(stored::count_requests(gateway_side.link.reports().receive(TRAFFIC), events.clone()));
-    let replays = Replays::open(config.replay.settings(&config.data));
+    let settings = config.replay.settings(&config.data, store.is_dedicated());
+    let replays = Replays::open(settings, Arc::clone(&store)).await;
     let of_events = stored.as_ref().map(|(stored, _)| Arc::clone(stored));
     let replaying = Replaying::new(replays.clone(), Arc::clone(&gateway_side.compiler), of_events);
     let more = (fabric, alerts.clone(), watched, replaying);
@@ -169,7 +170,7 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     // An error means that the sender is gone, which is a reason to stop as well.
     let _ = stopping.wait_for(|stop| *stop).await;
     tracing::info!("stopping: no new connections, requests in progress have {} s", DRAIN.as_secs());
-    replays.close();
+    replays.close().await;
     let drained = tokio::time::timeout(DRAIN, async {
         let _ = admin_side.await;
         let _ = gateways.await;

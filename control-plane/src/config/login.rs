@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use accounts::{RelyingParty, Role};
+use accounts::{FactorKeys, RelyingParty, Role};
 use api::console::LoginRules;
 use axum::http::Uri;
 use base::clock;
-use oidc::{Provider, SecondFactorAt, Settings, is_loopback_host};
+use oidc::{LogoutAt, Provider, SecondFactorAt, Settings, is_loopback_host};
 
 /// How long one request to the provider may take.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -20,6 +20,11 @@ pub struct LoginConfig {
     /// Require a second factor of every operator of the console: until they have added one, they have their own account only.
     #[arg(long, env = "PALISADE_REQUIRE_SECOND_FACTOR")]
     pub require_second_factor: bool,
+
+    /// The file of the keys that secrets of authenticator apps are encrypted with in the store: 32 bytes in base64 a line. The first one
+    /// encrypts, each decrypts. Without it they are stored as they are. Several control planes of a store have the same.
+    #[arg(long, env = "PALISADE_SECOND_FACTOR_KEY_FILE", value_name = "FILE")]
+    pub second_factor_key_file: Option<PathBuf>,
 
     /// The address of the control plane as the browsers of operators reach it: `https://HOST[:PORT]`, without a path. The login provider
     /// sends them back there, and passkeys are bound to its host name. On loopback it is `http://localhost:PORT` by default.
@@ -84,6 +89,11 @@ pub struct LoginConfig {
     #[arg(long, env = "PALISADE_OIDC_LINK_EMAIL", requires = "oidc_issuer")]
     pub oidc_link_email: bool,
 
+    /// Log out of the console alone. Without it, an operator who has logged in at the provider is logged out there as well, if the provider
+    /// has an end_session_endpoint; `/console/login` of --console-url has to be registered there as a post logout redirect URI.
+    #[arg(long, env = "PALISADE_OIDC_LOCAL_LOGOUT", requires = "oidc_issuer")]
+    pub oidc_local_logout: bool,
+
     /// A login at the provider counts as both factors. Without it, operators with a second factor here are asked for it.
     #[arg(long, env = "PALISADE_OIDC_TRUST_SECOND_FACTOR", requires = "oidc_issuer")]
     pub oidc_trust_second_factor: bool,
@@ -103,7 +113,15 @@ impl LoginConfig {
         let local = plain.filter(|address| address.ip().is_loopback());
         let local = local.map(|address| format!("http://localhost:{}", address.port()));
         let site = console.or(local).and_then(|origin| RelyingParty::of(&origin));
-        Ok(LoginRules { requires_second_factor: self.require_second_factor, provider, site })
+        let factor_keys = self.factor_keys()?;
+        Ok(LoginRules { requires_second_factor: self.require_second_factor, factor_keys, provider, site })
+    }
+
+    fn factor_keys(&self) -> Result<FactorKeys, String> {
+        let Some(file) = &self.second_factor_key_file else { return Ok(FactorKeys::default()) };
+        let wrong = |problem: String| format!("--second-factor-key-file {}: {problem}", file.display());
+        let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+        FactorKeys::read(&text).map_err(|problem| wrong(problem.to_string()))
     }
 
     fn settings(&self, console: Option<&str>) -> Option<Settings> {
@@ -114,12 +132,16 @@ impl LoginConfig {
             true => SecondFactorAt::Provider,
             false => SecondFactorAt::ControlPlane,
         };
+        let logout = if self.oidc_local_logout { LogoutAt::ControlPlane } else { LogoutAt::Provider };
+        let login_page = format!("{}/console/login", console.unwrap_or_default());
         Some(Settings {
             client_id: self.oidc_client_id.clone().unwrap_or_default(),
             client_secret_file: self.oidc_client_secret_file.clone(),
             ca_file: self.oidc_ca_file.clone(),
             display_name: self.oidc_name.clone().or(host).unwrap_or_else(|| issuer.clone()),
-            redirect_uri: format!("{}/console/login", console.unwrap_or_default()),
+            redirect_uri: login_page.clone(),
+            post_logout_redirect_uri: login_page,
+            logout,
             scopes: scopes.map(str::to_owned).collect(),
             name_claims: self.oidc_name_claim.clone(),
             role_claim: self.oidc_role_claim.clone(),

@@ -1,21 +1,28 @@
 //! ID tokens that are refused, keys that change, and which operator a person is.
 
 use accounts::{Identity, Operator, Role};
+use base::clock;
 use serde_json::{Value, json};
 use store::AccessChange;
 
-use crate::console_support::ConsoleApi;
-use crate::oidc_support::{Behaviour, Double, Signer, enter};
+use crate::console_support::{BEGINNING, ConsoleApi};
+use crate::oidc_support::{Behaviour, Double, Instead, Signer, enter};
 
 /// A login that is refused, and the reason in the audit log.
 async fn refused(double: &Double, console: &ConsoleApi, change: impl FnOnce(&mut Behaviour)) -> String {
     double.change(change);
     let answer = enter(double, console).await;
     assert_eq!((answer.status.as_u16(), answer.header("set-cookie")), (401, ""), "{}", answer.text);
-    assert_eq!(answer.body["error"], "login_refused");
+    assert_eq!(answer.body["error"], "token_refused");
+    let told = last_refusal(console).await;
+    console.advance(61_000);
+    told
+}
+
+/// The reason of the last refused login, in the audit log.
+async fn last_refusal(console: &ConsoleApi) -> String {
     let events = console.events().await;
     let last = events.iter().rfind(|event| event["action"] == "login-refused").unwrap();
-    console.advance(61_000);
     last["detail"].as_str().unwrap().to_owned()
 }
 
@@ -24,9 +31,15 @@ async fn every_kind_of_key_signs() {
     let double = Double::start().await;
     let console = double.console(|_| {}).await;
     double.person("1", "grace", &["soc"]);
-    for signer in [Signer::rsa("one"), Signer::p256("two"), Signer::ed25519("three")] {
-        let algorithm = signer.algorithm();
-        double.change(|behaviour| behaviour.signer = signer);
+    let newer_name = json!({ "alg": "Ed25519" });
+    for (signer, header) in [
+        (Signer::rsa("one"), json!({})),
+        (Signer::p256("two"), json!({})),
+        (Signer::ed25519("three"), json!({})),
+        (Signer::ed25519("four"), newer_name),
+    ] {
+        let algorithm = format!("{} {header}", signer.algorithm());
+        double.change(|behaviour| (behaviour.signer, behaviour.header) = (signer, header));
         assert_eq!(enter(&double, &console).await.status, 200, "{algorithm}");
         console.advance(61_000);
     }
@@ -41,15 +54,22 @@ async fn a_token_that_the_provider_has_not_signed_for_this_login_is_refused() {
     double.change(|behaviour| behaviour.keys = Some(right));
     let public = Signer::rsa("one").public();
     for (signer, why) in [
-        (Signer::none("one"), "no key of the provider has the algorithm `none`"),
-        (Signer::hmac("one", &public), "no key of the provider has the algorithm `HS256`"),
-        (Signer::hmac("one", b""), "no key of the provider has the algorithm `HS256`"),
+        (Signer::none("one"), "is signed with `none`; RS256, ES256 and EdDSA"),
+        (Signer::hmac("one", &public), "is signed with `HS256`; RS256, ES256 and EdDSA"),
+        (Signer::hmac("one", b""), "is signed with `HS256`; RS256, ES256 and EdDSA"),
         (Signer::p256("two"), "has a wrong signature"),
-        (Signer::p256("one"), "no key of the provider has the algorithm `ES256` and the id `one`"),
-        (Signer::ed25519("four"), "no key of the provider has the algorithm `EdDSA` and the id `four`"),
     ] {
         let told = refused(&double, &console, |behaviour| behaviour.signer = signer).await;
         assert!(told.contains(why), "{told}");
+    }
+    for (signer, key) in [(Signer::p256("one"), "`one` (ES256)"), (Signer::ed25519("four"), "`four` (EdDSA)")] {
+        double.change(|behaviour| behaviour.signer = signer);
+        let answer = enter(&double, &console).await;
+        assert_eq!((answer.status.as_u16(), &answer.body["error"]), (503, &json!("provider_key_unknown")), "{key}");
+        assert_eq!(answer.header("set-cookie"), "");
+        let told = last_refusal(&console).await;
+        assert!(told.contains(&format!("the ID token is signed with the key {key}; the key set (")), "{told}");
+        console.advance(61_000);
     }
     // The header alone says RS256.
     let told = refused(&double, &console, |behaviour| {
@@ -145,10 +165,36 @@ async fn a_new_key_is_fetched_once_it_signs_and_unknown_ones_not_without_end() {
     assert_eq!(asked(), 2);
     let unknown = json!({ "keys": [] });
     double.change(|behaviour| (behaviour.signer, behaviour.keys) = (Signer::p256("made up"), Some(unknown)));
+    console.advance(20_000);
+    let read_at = clock::rfc3339(BEGINNING + 60_000);
     for _ in 0..5 {
-        assert_eq!(enter(&double, &console).await.status, 401);
+        let answer = enter(&double, &console).await;
+        assert_eq!((answer.status.as_u16(), &answer.body["error"]), (503, &json!("provider_key_unknown")));
+        assert_eq!(answer.header("retry-after"), "40", "a minute after the set was read");
+        assert!(!answer.text.contains("made up"), "{}", answer.text);
+        let told = last_refusal(&console).await;
+        let again = clock::rfc3339(BEGINNING + 120_000);
+        for part in
+            ["the key `made up` (ES256)", "/jwks, read at ", &read_at, "has `new` (ES256)", &again, "publish a key"]
+        {
+            assert!(told.contains(part), "{part}: {told}");
+        }
     }
     assert_eq!(asked(), 2, "not within a minute");
+    // The set is read again then; what it has is said anew.
+    console.advance(40_000);
+    let answer = enter(&double, &console).await;
+    assert_eq!((answer.status.as_u16(), answer.header("retry-after"), asked()), (503, "60", 3));
+    assert!(last_refusal(&console).await.contains("has no key that can be used"));
+    // It cannot be read: that is what is wrong, beside the key.
+    console.advance(60_000);
+    double.change(|behaviour| behaviour.instead = [("/jwks", Instead::Status(500))].into());
+    assert_eq!(enter(&double, &console).await.body["error"], "provider_failed");
+    let told = last_refusal(&console).await;
+    assert!(
+        told.contains("the key `made up` (ES256), which the key set (") && told.contains("has answered 500"),
+        "{told}"
+    );
 }
 
 #[tokio::test]
@@ -350,7 +396,7 @@ async fn the_role_is_that_of_the_groups_at_each_login() {
         behaviour.claims = json!({ "sub": "1", "preferred_username": "grace", "email": "g@example.com" });
     });
     double.change(|behaviour| behaviour.userinfo = json!({ "sub": "2", "groups": ["root"] }));
-    assert_eq!(enter(&double, &console).await.body["error"], "login_refused");
+    assert_eq!(enter(&double, &console).await.body["error"], "token_refused");
 
     let local = double.console(|settings| {
         (settings.role_claim, settings.roles, settings.default_role) = (None, Vec::new(), Some(Role::Viewer));

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use crate::cli_support::Server;
 use crate::console_support::{BEGINNING, ConsoleApi};
 use crate::replay_support::{
-    Desk, all_text, config, files, gone, gzipped, holding, kill, line, pid, start, told, traffic,
+    Desk, all_text, config, files, gone, gzipped, holding, kill, line, pause, pid, start, told, traffic,
 };
 use serde_json::{Value, json};
 use store::events::NewEvent;
@@ -65,9 +65,10 @@ fn a_changed_policy_is_compared_on_an_uploaded_recording() {
 
     // Nothing of the secrets is kept, nor the snapshots.
     let kept = folder.path().join("data/replay");
-    let all = all_text(&kept);
+    assert!(!all_text(&kept).contains("sesame"));
+    let all = all_text(&folder.path().join("data/contents"));
     assert!(all.contains("q=evil") && !all.contains("sesame"), "{all}");
-    assert_eq!(files(&kept.join("jobs").join(job)), ["diff.json"]);
+    assert_eq!(files(&kept.join("jobs")), Vec::<String>::new());
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o700);
     told(&server, &["recording-add", id]);
 }
@@ -103,6 +104,7 @@ fn recordings_and_roles_and_a_restart() {
         fs::create_dir_all(kept.join(leftover)).unwrap();
         fs::write(kept.join(leftover).join("before"), "secret").unwrap();
     }
+    fs::create_dir(kept.join("recordings")).unwrap();
     fs::write(kept.join("recordings/recording_9.jsonl.gz"), "half").unwrap();
     fs::write(kept.join("recordings/recording_8.json"), "{").unwrap();
     let server = Server::start(&folder.path().join("data"));
@@ -111,7 +113,11 @@ fn recordings_and_roles_and_a_restart() {
     assert_eq!(found["recordings"].as_array().unwrap().len(), 1, "{found}");
     assert_eq!(found["recordings"][0]["id"], of_alice.as_str());
     assert_eq!((files(&kept.join("jobs")), files(&kept.join("incoming"))), (vec![], vec![]));
-    assert_eq!(files(&kept.join("recordings")).len(), 2);
+    assert_eq!(files(&folder.path().join("data/contents")), [&*of_alice]);
+    // Recordings of an older release were there: the folder goes once nothing is left to move.
+    while kept.join("recordings").exists() {
+        pause();
+    }
     let (status, body) = alice.start(&of_alice, &config("evil"));
     assert_eq!(status, 200, "{body}");
     assert_eq!(alice.until(body["job"]["id"].as_str().unwrap(), &["done", "failed"])["job"]["state"], "done");
@@ -214,7 +220,9 @@ fn one_replay_runs_at_a_time_and_each_can_be_ended() {
     assert_eq!(cancel(&alice, &started[0]).1["job"]["state"], "cancelled");
     let second = pid(folder.path());
     gone(&first);
-    assert_eq!(files(&own), Vec::<String>::new());
+    while own.exists() {
+        pause();
+    }
     // The child is killed by another: that one has failed, the next begins.
     kill(&second);
     let failed = alice.until(&started[2], &["failed"]);
@@ -230,7 +238,11 @@ fn one_replay_runs_at_a_time_and_each_can_be_ended() {
     let server = Server::start_with(&folder.path().join("data"), &["--replay-program", program.to_str().unwrap()]);
     assert_eq!(files(&jobs), Vec::<String>::new());
     let alice = Desk::login(&server, "alice");
-    assert_eq!(alice.get("/replay/_jobs")["jobs"], json!([]));
+    let jobs_now = alice.get("/replay/_jobs");
+    let states: Vec<&str> =
+        jobs_now["jobs"].as_array().unwrap().iter().map(|job| job["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["failed", "failed", "failed", "cancelled", "cancelled"]);
+    assert!(jobs_now["jobs"][0]["error"].as_str().unwrap().contains("control plane has stopped"), "{jobs_now}");
     let (status, body) = alice.start(&recording, &config("evil"));
     assert_eq!(status, 200, "{body}");
     assert_eq!(alice.until(body["job"]["id"].as_str().unwrap(), &["done", "failed"])["job"]["state"], "done");
@@ -287,7 +299,7 @@ async fn stored_events_become_a_recording_of_what_they_have() {
         (&recording["source"], &recording["requests"], &recording["unrouted"]),
         (&json!("events"), &json!(2), &json!(0))
     );
-    let kept = all_text(&console.api.folder().join("replay/recordings"));
+    let kept = all_text(&console.api.folder().join("contents"));
     let lines: Vec<Value> = kept
         .lines()
         .filter(|line| line.starts_with("{\"at\""))

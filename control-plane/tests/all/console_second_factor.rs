@@ -8,11 +8,11 @@ use totp_rs::{Builder, Secret};
 const STEP: u64 = 30_000;
 
 /// An authenticator app.
-struct App(String);
+pub(crate) struct App(pub(crate) String);
 
 impl App {
     /// The code that it shows, so many steps from now.
-    fn code(&self, console: &ConsoleApi, steps: i64) -> String {
+    pub(crate) fn code(&self, console: &ConsoleApi, steps: i64) -> String {
         let secret = Secret::try_from_base32(&self.0).unwrap();
         let totp = Builder::new().with_secret(secret).build().unwrap();
         let now = console.clock.load(std::sync::atomic::Ordering::Relaxed) / 1000;
@@ -21,7 +21,7 @@ impl App {
 }
 
 /// Adds a second factor to an operator with a session; the app and the recovery codes.
-async fn enrol(console: &ConsoleApi, login: &Login) -> (App, Vec<String>) {
+pub(crate) async fn enrol(console: &ConsoleApi, login: &Login) -> (App, Vec<String>) {
     let begun = console.post(login, "/session/_second_factor_enrol", &json!({ "password": PASSWORD })).await;
     assert_eq!(begun.status, 200, "{}", begun.text);
     let app = App(begun.body["secret"].as_str().unwrap().to_owned());
@@ -35,7 +35,7 @@ async fn enrol(console: &ConsoleApi, login: &Login) -> (App, Vec<String>) {
 }
 
 /// The ticket of a first step.
-async fn ticket(console: &ConsoleApi, name: &str) -> String {
+pub(crate) async fn ticket(console: &ConsoleApi, name: &str) -> String {
     let first = console.try_login(1, name, PASSWORD).await;
     assert_eq!((first.status.as_u16(), first.header("set-cookie")), (200, ""), "{}", first.text);
     assert_eq!((&first.body["done"], &first.body["second_factor"]), (&json!(false), &json!(true)));
@@ -43,7 +43,7 @@ async fn ticket(console: &ConsoleApi, name: &str) -> String {
     first.body["ticket"].as_str().unwrap().to_owned()
 }
 
-async fn second(console: &ConsoleApi, ticket: &str, code: &str) -> Answer {
+pub(crate) async fn second(console: &ConsoleApi, ticket: &str, code: &str) -> Answer {
     second_from(console, 1, ticket, code).await
 }
 

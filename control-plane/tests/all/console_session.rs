@@ -33,7 +33,7 @@ async fn an_operator_logs_in_and_out() {
     assert_eq!(me.status, 200, "{}", me.text);
     assert_eq!((&me.body["operator"]["name"], &me.body["csrf_token"]), (&json!("alice"), &json!(login.csrf)));
     let out = console.post(&login, "/session/_logout", &json!({})).await;
-    assert_eq!(out.body, json!({"done": true}));
+    assert_eq!(out.body, json!({"done": true, "url": null}));
     assert!(out.header("set-cookie").contains("palisade_session=; ") && out.header("set-cookie").contains("Max-Age=0"));
     assert_eq!(console.get(&login, "/session/_me").await.status, 401);
 }

@@ -228,7 +228,7 @@ async fn rules_that_do_not_compile_name_their_line() {
 
 #[tokio::test]
 async fn a_full_disk_refuses_the_whole_batch() {
-    let api = Api::with(SqliteOptions { max_pages: Some(77), ..SqliteOptions::default() }, RestConfig::default()).await;
+    let api = Api::with(SqliteOptions { max_pages: Some(82), ..SqliteOptions::default() }, RestConfig::default()).await;
     let line = |index: usize| json!({"id": format!("r{index}"), "description": "x".repeat(4000)});
     let few: Vec<Value> = (0..5).map(line).collect();
     assert_eq!(statuses(&bulk(&api, "POST", "/waf-rulesets/_bulk", &few).await.1), [201; 5]);

@@ -406,7 +406,7 @@ async fn lists_come_in_pages_and_parts() {
 
 #[tokio::test]
 async fn a_full_disk_is_507_and_loses_nothing() {
-    let api = Api::with(SqliteOptions { max_pages: Some(70), ..SqliteOptions::default() }, RestConfig::default()).await;
+    let api = Api::with(SqliteOptions { max_pages: Some(75), ..SqliteOptions::default() }, RestConfig::default()).await;
     let mut kept = Vec::new();
     let refused = loop {
         let id = format!("r{}", kept.len());

@@ -173,8 +173,8 @@ async fn events_are_those_of_the_node_that_sends_them() {
     })
     .await;
     assert_eq!(written["route"], json!({"id": "r", "node": "edge-1"}), "{written}");
-    let incidents = control_plane.events.incidents();
-    assert_eq!((incidents[0].node.as_str(), incidents[0].nodes.as_slice()), ("edge-1", &["edge-1".to_owned()][..]));
+    let (incident, _) = &control_plane.events.incidents_since(0)[0];
+    assert_eq!((&*incident.node, incident.nodes.as_slice()), ("edge-1", &["edge-1".into()][..]));
 }
 
 /// A control plane over a store, whose longest ban is an hour.

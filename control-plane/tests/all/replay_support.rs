@@ -75,6 +75,20 @@ impl Desk {
         (status, head.to_owned(), serde_json::from_str(body).unwrap_or(Value::Null))
     }
 
+    /// Posts bytes to a control plane that may end meanwhile.
+    pub(crate) fn send_and_forget(&self, path: &str, body: &[u8]) {
+        let Ok(mut stream) = TcpStream::connect(&self.rest) else { return };
+        let head = format!(
+            "POST {NS}{path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncookie: {}\r\nx-csrf-token: {}\r\n\
+             content-type: application/octet-stream\r\ncontent-length: {}\r\n\r\n",
+            self.cookie,
+            self.csrf,
+            body.len()
+        );
+        let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+
     pub(crate) fn get(&self, path: &str) -> Value {
         let (status, _, body) = self.send("GET", path, "application/json", b"", true);
         assert_eq!(status, 200, "{path}: {body}");
@@ -124,13 +138,23 @@ pub(crate) fn pause() {
 
 /// A control plane with an admin, two analysts and a viewer, and the policy `shop`.
 pub(crate) fn start(folder: &Path, options: &[&str]) -> (Server, Desk) {
+    start_with(folder, options, &[])
+}
+
+/// The same on the shared store that the options name.
+pub(crate) fn start_on_store(folder: &Path, options: &[&str]) -> (Server, Desk) {
+    let store = options.iter().position(|option| *option == "--store").unwrap();
+    start_with(folder, options, &options[store..store + 2])
+}
+
+fn start_with(folder: &Path, options: &[&str], store: &[&str]) -> (Server, Desk) {
     assert!(replay_program().is_file(), "{} is missing: cargo build -p harness", replay_program().display());
     let data = folder.join("data");
     let server = Server::start_with(&data, options);
     for (name, role) in [("alice", "admin"), ("anna", "analyst"), ("adam", "analyst"), ("victor", "viewer")] {
         let data = data.to_str().unwrap();
         let arguments = ["operator", "add", name, "--email", "someone@example.com", "--role", role, "--data", data];
-        let added = run_with(&arguments, &format!("{PASSWORD}\n"));
+        let added = run_with(&[&arguments[..], store].concat(), &format!("{PASSWORD}\n"));
         assert!(added.status.success(), "{added:?}");
     }
     let alice = Desk::login(&server, "alice");
@@ -181,10 +205,8 @@ pub(crate) fn all_text(folder: &Path) -> String {
             all += &all_text(&path);
             continue;
         }
-        let bytes = match path.extension().is_some_and(|ending| ending == "gz") {
-            true => Command::new("gzip").arg("-dc").arg(&path).output().unwrap().stdout,
-            false => fs::read(&path).unwrap(),
-        };
+        let bytes = fs::read(&path).unwrap();
+        let bytes = if bytes.starts_with(&[0x1f, 0x8b]) { gzip("-dc", &bytes) } else { bytes };
         all += &String::from_utf8_lossy(&bytes);
         all.push('\n');
     }
@@ -192,7 +214,11 @@ pub(crate) fn all_text(folder: &Path) -> String {
 }
 
 pub(crate) fn gzipped(bytes: &[u8]) -> Vec<u8> {
-    let mut child = Command::new("gzip").arg("-c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    gzip("-c", bytes)
+}
+
+fn gzip(option: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut child = Command::new("gzip").arg(option).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let bytes = bytes.to_vec();
     let writing = std::thread::spawn(move || input.write_all(&bytes));

@@ -261,6 +261,8 @@ impl Plugin for Waf {
     fn finish(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) {
         if let Some(state) = slot.get::<State>() {
             self.conclude(state, exchange, host);
+            // Another plugin may have found the caller bad by the response.
+            self.suspect(exchange, host);
         }
         if let Some(seen) = &self.seen {
             watch::hand_over(seen, slot);

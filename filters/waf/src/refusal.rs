@@ -3,7 +3,7 @@
 use exchange::{About, Category, Exchange, Host, Metric, Refusal, Verdict};
 use seclang::{EngineMode, Intervention, InterventionKind, Uninspected};
 
-use crate::signals::{BODY_ERROR, LIMIT};
+use crate::signals::{BODY_ERROR, Found, LIMIT, rule_of, rules};
 use crate::{Half, State, Waf};
 
 /// A request whose body is over its limit.
@@ -56,8 +56,13 @@ impl Waf {
         for left_out in state.transaction.uninspected() {
             reason.push_str(&format!("; {left_out}"));
         }
+        let rules = match half {
+            Half::Request => rules(&state.transaction, Some(&intervention), rule_id),
+            Half::Response => vec![rule_of(&intervention)],
+        };
         state.blocked = Some(intervention);
-        self.signal("waf:blocked", self.step.block_weight, reason.clone(), exchange, host);
+        let weight = self.step.block_weight;
+        self.signal(Found { tag: "waf:blocked", weight, detail: reason.clone(), rules }, exchange, host);
         self.conclude(state, exchange, host);
         Some(Refusal { headers, ..self.refused(status, Category::Threat, reason, half) })
     }
@@ -86,7 +91,7 @@ impl Waf {
             None => "a pattern of the rules was given up at its limit: what it looks for may be there".to_owned(),
         };
         if !self.blocks(state) || self.step.fail_open {
-            self.signal(LIMIT, self.step.match_weight, reason, exchange, host);
+            self.signal(Found::limit(LIMIT, self.step.match_weight, reason), exchange, host);
             return None;
         }
         let refusal = self.refused(SERVICE_UNAVAILABLE, Category::Dependency, reason, half);
@@ -120,7 +125,7 @@ impl Waf {
         if tolerated || !self.denies(state) {
             // A long answer is the backend's, and says nothing about the client.
             let weight = if tolerated && half == Half::Response { 0.0 } else { self.step.match_weight };
-            self.signal(LIMIT, weight, reason.clone(), exchange, host);
+            self.signal(Found::limit(LIMIT, weight, reason.clone()), exchange, host);
             if !tolerated {
                 state.unenforced.get_or_insert(demand(status, &reason));
             }
@@ -169,7 +174,7 @@ impl Waf {
         exchange: &mut Exchange,
         host: &dyn Host,
     ) {
-        self.signal(tag_of(status), self.step.match_weight, reason.to_owned(), exchange, host);
+        self.signal(Found::limit(tag_of(status), self.step.match_weight, reason.to_owned()), exchange, host);
         state.unenforced = Some(demand(status, reason));
     }
 
@@ -193,7 +198,7 @@ impl Waf {
         host: &dyn Host,
     ) -> Refusal {
         state.blocked = Some(demand(refusal.status, &refusal.reason));
-        self.signal(tag, self.step.match_weight, refusal.reason.clone(), exchange, host);
+        self.signal(Found::limit(tag, self.step.match_weight, refusal.reason.clone()), exchange, host);
         self.contribute(state, exchange, host);
         self.conclude(state, exchange, host);
         refusal

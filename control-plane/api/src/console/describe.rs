@@ -44,6 +44,7 @@ pub(super) fn login_code() -> Operation {
         .answers(StatusCode::OK, "The session.", session(true))
         .fails(StatusCode::UNAUTHORIZED, "unauthorized", "the code is wrong or was used before.")
         .fails(StatusCode::UNAUTHORIZED, "ticket_ended", "the ticket is not known or has ended.")
+        .may_be_locked()
         .logs_in(true)
 }
 
@@ -56,8 +57,10 @@ pub(super) fn me() -> Operation {
 }
 
 pub(super) fn logout() -> Operation {
+    let url = json!({ "type": ["string", "null"], "description": "Where the browser goes to end its session at the provider." });
     post("/session/_logout", "logout", sessions(), "Log out")
-        .answers(StatusCode::OK, "The session was ended.", done(json!({})))
+        .describe("Where the session was begun at the login provider, `url` is the provider's own logout; null if there is none.")
+        .answers(StatusCode::OK, "The session was ended.", done(json!({ "url": url })))
         .with_header(StatusCode::OK, &header::SET_COOKIE, true)
 }
 
@@ -114,6 +117,7 @@ pub(super) trait Common {
     fn logs_in(self, always: bool) -> Self;
     fn asks_for_the_password(self) -> Self;
     fn asks_for_a_code(self) -> Self;
+    fn may_be_locked(self) -> Self;
     fn reads_a_body(self) -> Self;
     fn may_fail(self) -> Self;
     fn not_stored(self) -> Self;
@@ -145,6 +149,15 @@ impl Common for Operation {
         self.fails(StatusCode::FORBIDDEN, "wrong_code", "the code is wrong or was used before.")
             .fails(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", "too many wrong passwords or codes.")
             .with_header(StatusCode::TOO_MANY_REQUESTS, &header::RETRY_AFTER, true)
+            .may_be_locked()
+    }
+
+    fn may_be_locked(self) -> Operation {
+        self.fails(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "second_factor_locked",
+            "the secret of the app is encrypted with a key that this control plane lacks; a recovery code works.",
+        )
     }
 
     fn reads_a_body(self) -> Operation {

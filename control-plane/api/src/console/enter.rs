@@ -119,7 +119,7 @@ impl Console {
         if let Some(seconds) = factor.paused(now) {
             return Ok(CodeCheck::Paused(seconds));
         }
-        let right = match factor.proof(code, now) {
+        let right = match self.proof_of(name, &factor, code, now)? {
             Some(proof) => store.second_factor_use(name, proof).await?,
             None => false,
         };
@@ -127,6 +127,7 @@ impl Console {
             store.second_factor_failed(name, now).await?;
             return Ok(CodeCheck::Wrong);
         }
+        self.rewrite_secret(name, &factor).await;
         Ok(CodeCheck::Right)
     }
 

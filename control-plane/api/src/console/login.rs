@@ -14,10 +14,12 @@ use super::body::{self, Body, BodyProblem};
 use super::describe;
 use super::enter::{Caller, CodeCheck, busy, code_key, count, password_key, paused, told, with_cookie};
 use super::guard::no_store;
-use super::session::{clear_cookie, wants_secure};
+use super::oidc::with_more_cookies;
+use super::session::{clear_cookie, cookie_of, wants_secure};
 use super::state::Console;
 use super::who::Who;
 use crate::error::ApiError;
+use crate::names::ID_TOKEN_COOKIE;
 use crate::openapi::Routes;
 use accounts::{Checked, MAX_PASSWORD_BYTES, Operator, TicketKind, TicketSecret, Via, normal_name};
 use events::AuditAction;
@@ -209,7 +211,12 @@ async fn logout(State(console): State<Console>, who: Who, headers: HeaderMap) ->
     tracing::info!(operator = %who.operator.name, "an operator has logged out");
     console.inner.events.audit(who.audit(AuditAction::Logout));
     let cookie = clear_cookie(wants_secure(console.inner.loopback, &headers));
-    Ok(with_cookie(Json(json!({ "done": true })).into_response(), &cookie))
+    let url = console.provider_logout(&who.current.session, &headers).await;
+    let answer = with_cookie(Json(json!({ "done": true, "url": url })).into_response(), &cookie);
+    Ok(match cookie_of(&headers, ID_TOKEN_COOKIE) {
+        Some(_) => with_more_cookies(answer, &console.id_token_cookie("", 0, &headers)),
+        None => answer,
+    })
 }
 
 async fn me(State(console): State<Console>, who: Who) -> Json<Value> {

@@ -23,9 +23,9 @@ use super::login::{Source, caller};
 use super::session::{cookie_of, wants_secure};
 use super::state::Console;
 use crate::error::ApiError;
-use crate::names::{NAMESPACE, OIDC_COOKIE};
+use crate::names::{ID_TOKEN_COOKIE, NAMESPACE, OIDC_COOKIE};
 use crate::openapi::{JSON, Operation, Routes, reference};
-use accounts::{Ceremony, CeremonyKind, OIDC_MILLIS, Operator, TicketSecret, Via};
+use accounts::{Ceremony, CeremonyKind, OIDC_MILLIS, Operator, Session, TicketSecret, Via};
 use events::{AuditAction, Part};
 
 /// The bytes of a body, at most.
@@ -131,8 +131,8 @@ impl Console {
             verifier: &waiting.verifier,
             redirect_uri: &waiting.redirect_uri,
         };
-        let person = provider.finish(returned).await.map_err(|error| self.oidc_failed(&error, caller))?;
-        let operator = self.operator_of(provider, &person, caller, now).await?;
+        let finished = provider.finish(returned).await.map_err(|error| self.oidc_failed(&error, caller))?;
+        let operator = self.operator_of(provider, &finished.person, caller, now).await?;
         let response = match self.inner.login.trusts_provider() {
             true => self.begin(&operator, (Via::Oidc, true), caller, now).await?,
             false => self.first_step(&operator, Via::Oidc, caller, now).await?,
@@ -144,7 +144,31 @@ impl Console {
         if !operator.has_second_factor() || self.inner.login.trusts_provider() {
             self.logged_in(&operator, "via: oidc", caller.source);
         }
-        Ok(self.with_binding(response, "", 0, caller))
+        let kept = match finished.id_token {
+            Some(token) => self.id_token_cookie(&token, self.inner.limits.absolute_millis / 1000, caller.headers),
+            // That of a login before.
+            None => self.id_token_cookie("", 0, caller.headers),
+        };
+        Ok(with_more_cookies(self.with_binding(response, "", 0, caller), &kept))
+    }
+
+    /// Where the browser of an operator who has logged out goes on to: the provider, if the session was begun there and the session at
+    /// the provider is to end too. The session here has ended already, so that nothing that fails here is a reason to keep it.
+    pub(super) async fn provider_logout(&self, session: &Session, headers: &HeaderMap) -> Option<String> {
+        let provider = self.inner.login.provider.as_ref().filter(|_| session.origin.via == Via::Oidc)?;
+        let id_token = cookie_of(headers, ID_TOKEN_COOKIE);
+        provider.end_session(id_token.as_deref()).await.unwrap_or_else(|error| {
+            tracing::warn!(operator = %session.operator, "the session at the login provider goes on after a logout: {error}");
+            None
+        })
+    }
+
+    /// The cookie with the ID token, which the logout alone gets.
+    pub(super) fn id_token_cookie(&self, value: &str, seconds: u64, headers: &HeaderMap) -> String {
+        let secure = if wants_secure(self.inner.loopback, headers) { "; Secure" } else { "" };
+        format!(
+            "{ID_TOKEN_COOKIE}={value}; Path={NAMESPACE}/session/_logout; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+        )
     }
 
     /// Ends the wait for this state, if it was begun by this browser.
@@ -176,10 +200,24 @@ impl Console {
                 "provider_denied",
                 "the provider has refused the login, or it was cancelled there",
             ),
+            OidcFault::Token => (
+                StatusCode::UNAUTHORIZED,
+                "token_refused",
+                "the ID token of the provider is not accepted; the audit log has the reason",
+            ),
+            OidcFault::UnknownKey => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "provider_key_unknown",
+                "the login provider has signed with a key that its key set does not have; the audit log names the key and says what to do",
+            ),
             OidcFault::Refused => return self.not_begun(&error.to_string(), caller),
         };
         self.oidc_refused(None, &error.to_string(), caller);
-        ApiError::new(status, word, message)
+        let answer = ApiError::new(status, word, message);
+        match error.fault() {
+            OidcFault::UnknownKey => answer.with_header(header::RETRY_AFTER, &error.retry_seconds().to_string()),
+            _ => answer,
+        }
     }
 
     /// One answer for every login that does not fit to its beginning.
@@ -199,15 +237,12 @@ impl Console {
     }
 
     /// Adds the cookie that binds a login to its browser. `Strict`: it comes back with a request of the console's own page.
-    fn with_binding(&self, mut response: Response, value: &str, seconds: u64, caller: Caller<'_>) -> Response {
+    fn with_binding(&self, response: Response, value: &str, seconds: u64, caller: Caller<'_>) -> Response {
         let secure = if wants_secure(self.inner.loopback, caller.headers) { "; Secure" } else { "" };
         let cookie = format!(
             "{OIDC_COOKIE}={value}; Path={NAMESPACE}/session; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
         );
-        if let Ok(value) = HeaderValue::from_str(&cookie) {
-            response.headers_mut().append(header::SET_COOKIE, value);
-        }
-        response
+        with_more_cookies(response, &cookie)
     }
 
     /// Looks once a minute whether the provider answers, and reports it if not. Ends at once where there is none.
@@ -227,6 +262,14 @@ impl Console {
             Err(error) => self.inner.events.trouble(Part::Login, "oidc", &error.to_string()),
         }
     }
+}
+
+/// Adds a cookie beside those that the response has.
+pub(super) fn with_more_cookies(mut response: Response, cookie: &str) -> Response {
+    if let Ok(value) = HeaderValue::from_str(cookie) {
+        response.headers_mut().append(header::SET_COOKIE, value);
+    }
+    response
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -276,8 +319,19 @@ fn describe_finish() -> Operation {
         .fails(
             StatusCode::UNAUTHORIZED,
             "login_refused",
-            "the state, the browser, the code or the ID token is not the one that is expected.",
+            "the state, the browser or the code is not the one that is expected.",
         )
+        .fails(
+            StatusCode::UNAUTHORIZED,
+            "token_refused",
+            "the ID token, or what the provider says about the person, is not accepted; the audit log has the reason.",
+        )
+        .fails(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "provider_key_unknown",
+            "the ID token is signed with a key that the provider's key set does not have. `Retry-After` says when the set is read again.",
+        )
+        .with_header(StatusCode::SERVICE_UNAVAILABLE, &header::RETRY_AFTER, false)
         .fails(StatusCode::UNAUTHORIZED, "provider_denied", "the provider has refused the login.")
         .fails(StatusCode::FORBIDDEN, "not_allowed", "the person has no role, or no operator.")
         .logs_in(true)

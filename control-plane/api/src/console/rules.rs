@@ -2,7 +2,7 @@
 
 use oidc::{Provider, SecondFactorAt};
 
-use accounts::{Operator, RelyingParty, Session, Via};
+use accounts::{FactorKeys, Operator, RelyingParty, Session, Via};
 
 /// How operators log in.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +11,8 @@ pub struct LoginRules {
     pub requires_second_factor: bool,
     /// The OpenID Connect provider, if there is one.
     pub provider: Option<Provider>,
+    /// The keys that secrets of second factors are encrypted with; none by default.
+    pub factor_keys: FactorKeys,
     /// The site that passkeys are for; `None` where it has no host name.
     pub site: Option<RelyingParty>,
 }

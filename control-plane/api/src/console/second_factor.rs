@@ -14,7 +14,7 @@ use super::state::Console;
 use super::who::Who;
 use crate::error::ApiError;
 use crate::openapi::{Group, JSON, Operation, Routes, reference};
-use accounts::{Proof, RECOVERY_CODES, RecoveryCodes, SecondFactor, new_secret};
+use accounts::{Proof, RECOVERY_CODES, RecoveryCodes, SecondFactor, StoredSecret, is_app_code, new_secret};
 use base::clock;
 use events::AuditAction;
 use store::AccessChange;
@@ -84,7 +84,8 @@ async fn enrol(
     }
     console.demand_password(&who.operator, password, who.source, console.now()).await?;
     let factor = SecondFactor::new(new_secret().map_err(no_randomness)?);
-    if !console.inner.store.second_factor_begin(&who.operator.name, factor.secret.clone()).await? {
+    let stored = console.inner.login.factor_keys.lock(&who.operator.name, &factor.secret).map_err(no_randomness)?;
+    if !console.inner.store.second_factor_begin(&who.operator.name, stored).await? {
         return Err(enrolled());
     }
     let (secret, uri) = (factor.secret_base32(), factor.uri(&who.operator.name));
@@ -108,7 +109,7 @@ async fn confirm(
     }
     let key = code_key(name);
     console.throttle(who.source, Some((name, &key)), now).await?;
-    let Some(Proof::Step(step)) = factor.proof(&code, now) else { return Err(wrong_code()) };
+    let Some(Proof::Step(step)) = console.proof_of(name, &factor, &code, now)? else { return Err(wrong_code()) };
     let codes = RecoveryCodes::random().map_err(no_randomness)?;
     let note = who.note(AuditAction::SecondFactorAdd, name, "by the operator", now);
     let change = AccessChange::SecondFactorConfirm {
@@ -144,6 +145,50 @@ async fn remove(
     let change = AccessChange::SecondFactorRemove { name: name.clone(), end_sessions: false };
     console.change_access(change, note, not_enrolled).await?;
     Ok(Json(json!({ "done": true })))
+}
+
+impl Console {
+    /// What a code is, by a second factor as the store has it.
+    ///
+    /// # Errors
+    /// 503 `second_factor_locked`: it is no recovery code, and the secret is encrypted with a key that is not here. That is no wrong code.
+    pub(super) fn proof_of(
+        &self,
+        name: &str,
+        factor: &SecondFactor,
+        code: &str,
+        now: u64,
+    ) -> Result<Option<Proof>, ApiError> {
+        match self.inner.login.factor_keys.open(name, &factor.secret) {
+            StoredSecret::Open { secret, .. } => Ok(SecondFactor { secret, ..factor.clone() }.proof(code, now)),
+            StoredSecret::Locked { key } if is_app_code(code) => {
+                tracing::error!(operator = %name, "the secret of a second factor is encrypted with the key {key}, which --second-factor-key-file lacks");
+                Err(locked())
+            }
+            StoredSecret::Locked { .. } => Ok(factor.proof(code, now)),
+        }
+    }
+
+    /// Stores the secret as a new one would be, if it is not: encrypted, and with the key that encrypts now. The login does not depend on it.
+    pub(super) async fn rewrite_secret(&self, name: &str, factor: &SecondFactor) {
+        let keys = &self.inner.login.factor_keys;
+        let StoredSecret::Open { secret, is_current: false } = keys.open(name, &factor.secret) else { return };
+        let failed = match keys.lock(name, &secret) {
+            Ok(stored) => {
+                let rewritten = self.inner.store.second_factor_rewrite(name, factor.secret.clone(), stored).await;
+                rewritten.err().map(|error| error.to_string())
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(why) = failed {
+            tracing::warn!(operator = %name, "the secret of a second factor is still stored as before: {why}");
+        }
+    }
+}
+
+fn locked() -> ApiError {
+    let message = "the code cannot be checked: this control plane lacks the key of the secret; the log names it. A recovery code works";
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "second_factor_locked", message)
 }
 
 fn enrolled() -> ApiError {

@@ -1,16 +1,20 @@
 //! What pipelines and people read with an admin key of scope `report`: incidents and nodes.
 
+use std::sync::Arc;
+
 use axum::Json;
+use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::describe;
 use super::nodes::NodesQuery;
 use crate::error::ApiError;
 use crate::openapi::Routes;
-use events::{EventHub, ExporterStatus, Incident, Trouble};
+use events::{EventHub, ExporterStatus, Incident, IncidentState, Trouble};
 use xds::{Hub, NodeStatus, PublicationStatus};
 
 /// What the reports are made of.
@@ -35,8 +39,50 @@ pub fn router(reports: Reports) -> Routes {
         .with_state(reports)
 }
 
-async fn incidents(State(reports): State<Reports>) -> Json<Value> {
-    Json(json!({ "incidents": reports.events.incidents() }))
+async fn incidents(State(reports): State<Reports>) -> Response {
+    let parts = IncidentParts::of(reports.events.incidents_since(0));
+    let body = Body::from_stream(tokio_stream::iter(parts.map(Ok::<_, std::convert::Infallible>)));
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// The answer with all incidents, in parts: there may be a hundred megabytes of them, and few readers take them as fast as they are made.
+struct IncidentParts {
+    incidents: std::vec::IntoIter<(Arc<Incident>, IncidentState)>,
+    /// What comes before the next one; `None` at the end.
+    before: Option<&'static str>,
+}
+
+/// The bytes after which a part is sent.
+const PART: usize = 64 << 10;
+
+impl IncidentParts {
+    fn of(incidents: Vec<(Arc<Incident>, IncidentState)>) -> IncidentParts {
+        IncidentParts { incidents: incidents.into_iter(), before: Some("{\"incidents\":[") }
+    }
+}
+
+impl Iterator for IncidentParts {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        let mut part = Vec::new();
+        part.extend_from_slice(self.before?.as_bytes());
+        while part.len() < PART {
+            let Some((incident, state)) = self.incidents.next() else {
+                self.before = None;
+                part.extend_from_slice(b"]}");
+                return Some(part.into());
+            };
+            // The first one follows the bracket.
+            if !part.ends_with(b"[") {
+                part.push(b',');
+            }
+            let line = serde_json::to_vec(&*incident.in_state(state)).unwrap_or_default();
+            part.extend_from_slice(&line);
+        }
+        self.before = Some("");
+        Some(part.into())
+    }
 }
 
 async fn nodes(

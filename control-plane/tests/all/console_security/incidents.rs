@@ -1,9 +1,13 @@
 //! Incidents from the console.
 
 use super::Desk;
+use crate::entities_support::key;
+use accounts::Scope;
+use axum::body::Body;
+use axum::http::Request;
 use base::clock;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 #[tokio::test]
@@ -60,6 +64,42 @@ async fn an_incident_is_acknowledged_resolved_and_open_again() {
     assert_eq!(actions, ["incident-acknowledged", "incident-resolved", "incident-resolved", "incident-open"]);
 }
 
+/// There may be many: they are answered and read in parts.
+#[tokio::test]
+async fn the_report_has_all_incidents_and_a_start_reads_all() {
+    let desk = Desk::new().await;
+    let api = &desk.console.api;
+    let authorization = key(&api.state, &[Scope::Report], None).await;
+    let report = async || {
+        let path = "/api/extensions/svc/waf/api/_incidents";
+        let request = Request::get(path).header("authorization", &authorization).body(Body::empty());
+        let answer = api.send(request.unwrap()).await;
+        assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "application/json"));
+        answer
+    };
+    assert_eq!(report().await.text, r#"{"incidents":[]}"#);
+    let callers = || (0..1100).map(|number| format!("198.51.{}.{}", number / 100, number % 100));
+    callers().for_each(|caller| desk.event(&caller, 55.0, "waf"));
+    let resolved = json!({"key": "ip:198.51.0.7", "state": "resolved"});
+    desk.post("_incident_state", resolved).await;
+    let answer = report().await;
+    let incidents = answer.body["incidents"].as_array().unwrap();
+    let keys: BTreeSet<&str> = incidents.iter().map(|incident| incident["key"].as_str().unwrap()).collect();
+    assert_eq!((incidents.len(), keys.len()), (1100, 1100));
+    assert!(answer.text.len() > 256 << 10, "it has several parts");
+    let states = incidents.iter().filter(|incident| incident["state"] == "resolved");
+    assert_eq!(states.map(|incident| &incident["key"]).collect::<Vec<_>>(), ["ip:198.51.0.7"]);
+    assert_eq!(desk.get("_incidents?pageSize=10000").await["incidents"].as_array().unwrap().len(), 1099);
+
+    let store = &api.state.store;
+    events::save_incidents(store.as_ref(), &api.state.events).await.unwrap();
+    let after = events::EventHub::new(Vec::new(), clock::now_millis);
+    events::restore_incidents(store.as_ref(), &after).await.unwrap();
+    let restored: BTreeSet<String> =
+        after.incidents_since(0).into_iter().map(|(incident, _)| incident.key.to_string()).collect();
+    assert_eq!(restored, callers().map(|caller| format!("ip:{caller}")).collect());
+}
+
 #[tokio::test]
 async fn states_and_incidents_outlive_the_process() {
     let desk = Desk::new().await;
@@ -70,9 +110,9 @@ async fn states_and_incidents_outlive_the_process() {
     events::save_incidents(store.as_ref(), &desk.console.api.state.events).await.unwrap();
     let after = events::EventHub::new(Vec::new(), clock::now_millis);
     events::restore_incidents(store.as_ref(), &after).await.unwrap();
-    let incidents = after.incidents();
-    assert_eq!((incidents[0].id.as_str(), incidents[0].count), ("node-made", 2));
-    assert_eq!(incidents[0].state, events::IncidentState::Acknowledged);
+    let (incident, state) = &after.incidents_since(0)[0];
+    assert_eq!((&*incident.id, incident.count), ("node-made", 2));
+    assert_eq!(*state, events::IncidentState::Acknowledged);
     assert_eq!(after.workflow("ip:192.0.2.7").unwrap().note, "mine");
 }
 
@@ -84,7 +124,8 @@ async fn more_incidents_than_are_written_at_a_time_are_all_kept_though_the_store
     let counted = async || {
         let after = events::EventHub::new(Vec::new(), clock::now_millis);
         events::restore_incidents(store.as_ref(), &after).await.unwrap();
-        after.incidents().into_iter().map(|incident| (incident.key, incident.count)).collect::<BTreeMap<_, _>>()
+        let kept = after.incidents_since(0).into_iter();
+        kept.map(|(incident, _)| (incident.key.to_string(), incident.count)).collect::<BTreeMap<_, _>>()
     };
     callers().for_each(|caller| desk.event(&caller, 55.0, "waf"));
     // Two hundred incidents find room, but not the rest.

@@ -109,7 +109,8 @@ impl ConsoleApi {
         let of_events = StoredEvents { stored: Some((Arc::clone(&stored), limits)), live, stopping };
         let of_events = console::events_router(&console, of_events);
         let folder = api.folder().join("replay");
-        let replays = Replays::open(Settings { folder, program: Some(replay_program()), limits: Limits::default() });
+        let settings = Settings { folder, program: Some(replay_program()), limits: Limits::default() };
+        let replays = Replays::open(settings, Arc::clone(&api.state.store)).await;
         let replaying = Replaying::new(replays, Arc::default(), Some(Arc::clone(&stored)));
         let of_replays = console::replay_router(&console, replaying);
         let routes = console::router(&console).merge(entities).merge(security).merge(reports).merge(of_events);

@@ -24,6 +24,12 @@ fn limits_are_where_the_page_says() {
     let cases: Vec<(&str, &str, Vec<Value>, Vec<Value>)> = vec![
         ("global-config", "/groups", vec![groups(100), json!({"x".repeat(128): {}})], vec![groups(101)]),
         ("global-config", "/gateway/delivery", vec![json!("full"), json!("ecds")], vec![json!("ads"), json!(null)]),
+        (
+            "global-config",
+            "/security/incidents/max_held",
+            vec![json!(1000), json!(100_000)],
+            vec![json!(999), json!(100_001)],
+        ),
         ("threat-feeds", "/refresh_interval_seconds", vec![json!(1), json!(31536000)], vec![json!(0), json!(31536001)]),
         ("threat-feeds", "/timeout_millis", vec![json!(1), json!(600000)], vec![json!(0), json!(600001)]),
         ("threat-feeds", "/max_entries", vec![json!(1), json!(10000000)], vec![json!(0), json!(10000001)]),

@@ -16,7 +16,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use oidc::{Provider, SecondFactorAt, Settings};
+use oidc::{LogoutAt, Provider, SecondFactorAt, Settings};
 use ring::digest;
 use serde_json::{Value, json};
 
@@ -133,6 +133,8 @@ impl Double {
             ca_file: None,
             display_name: "Example".to_owned(),
             redirect_uri: format!("{CONSOLE}/console/login"),
+            post_logout_redirect_uri: format!("{CONSOLE}/console/login"),
+            logout: LogoutAt::Provider,
             scopes: ["openid", "email"].map(str::to_owned).to_vec(),
             name_claims: vec!["preferred_username".to_owned()],
             role_claim: Some("groups".to_owned()),
@@ -219,7 +221,7 @@ pub(crate) async fn enter(double: &Double, console: &ConsoleApi) -> Answer {
     finish(console, &browser, &double.authorize(&browser)).await
 }
 
-fn parameters(query: &str) -> HashMap<String, String> {
+pub(crate) fn parameters(query: &str) -> HashMap<String, String> {
     form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }
 

@@ -139,7 +139,9 @@ fn covers_any(exchange: &Exchange, host: &dyn Host, now: u64) -> bool {
     exchange.caller.keys().any(|key| allowlist::covers(host.shared(), &key, now))
 }
 
-fn identity(exchange: &Exchange, scope: BanScope) -> Option<IdentityRef> {
+/// The identity of the caller that a ban of a scope would be on.
+#[must_use]
+pub fn identity(exchange: &Exchange, scope: BanScope) -> Option<IdentityRef> {
     exchange.caller.identities().find(|identity| match scope {
         BanScope::Auto => true,
         BanScope::Ip => identity.kind == IdentityKind::Ip,

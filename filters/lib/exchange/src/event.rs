@@ -3,7 +3,8 @@
 use node_state::{Table, Update};
 use serde_json::{Value, json};
 
-use crate::{Decision, Exchange, Host, IdentityRef, Metric, Signal, SkipNote};
+use crate::signal::Note;
+use crate::{Decision, Exchange, Host, IdentityRef, Metric, Signal, SignalRule, SkipNote};
 
 /// The filter state that holds the events of a request for the access log: a line of JSON each, joined by line feeds.
 pub const EVENT_TOKEN: &str = "svc.event";
@@ -124,7 +125,7 @@ impl Exchange {
             "threat": {
                 "score": number(decision.score),
                 "tags": self.score.tags(),
-                "signals": self.score.attributed().map(signal).collect::<Vec<_>>(),
+                "signals": self.score.noted().map(signal).collect::<Vec<_>>(),
             },
             "incident": { "id": incident, "count": count },
             "route": {
@@ -202,9 +203,9 @@ fn none_if_empty(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-fn signal((module, signal): (&str, &Signal)) -> Value {
-    json!({
-        "module": none_if_empty(module),
+fn signal((note, signal): (&Note, &Signal)) -> Value {
+    let mut shown = json!({
+        "module": none_if_empty(&note.module),
         "source": signal.source,
         "kind": signal.kind,
         "weight": number(signal.weight),
@@ -213,7 +214,13 @@ fn signal((module, signal): (&str, &Signal)) -> Value {
         "confidence": number(signal.confidence),
         "detail": signal.detail,
         "at": signal.at,
-    })
+    });
+    if let (false, Some(fields)) = (note.rules.is_empty(), shown.as_object_mut()) {
+        let rule = |rule: &SignalRule| json!({ "id": rule.id, "message": none_if_empty(&rule.message) });
+        fields.insert("rules".to_owned(), note.rules.iter().map(rule).collect());
+        fields.insert("more_rules".to_owned(), note.more_rules.into());
+    }
+    shown
 }
 
 fn skip(note: &SkipNote) -> Value {

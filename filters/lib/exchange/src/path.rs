@@ -180,7 +180,7 @@ fn is_ambiguous(path: &[u8]) -> bool {
 /// Whether lenient backends may see dots, slashes or backslashes where none are: bytes that are no UTF-8 (overlong forms
 /// among them), characters that normalization (Unicode NFKC) or a best fit of Windows maps to them, and characters of
 /// which only the lowest byte is kept, where that makes a dot segment.
-fn has_lookalike(path: &[u8]) -> bool {
+pub(crate) fn has_lookalike(path: &[u8]) -> bool {
     if path.is_ascii() {
         return false;
     }

@@ -11,6 +11,12 @@ const MAX_SIGNALS: usize = 64;
 /// The longest detail that is kept, in bytes.
 const MAX_TEXT: usize = 512;
 
+/// The most rules that one signal names; it counts the others.
+const MAX_RULES: usize = 16;
+
+/// The longest message of a rule that is kept, in bytes.
+const MAX_MESSAGE: usize = 160;
+
 /// What a detector noticed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Signal {
@@ -39,12 +45,32 @@ impl Signal {
     }
 }
 
+/// A rule that a signal is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SignalRule {
+    /// The id.
+    pub id: u64,
+    /// Its message; empty where it has none, or one that may not be shown.
+    pub message: String,
+}
+
+/// What is kept of a signal beside what its detector says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Note {
+    /// The plugin that has added it; empty for one that no plugin has.
+    pub(crate) module: Cow<'static, str>,
+    /// The rules that it is about.
+    pub(crate) rules: Vec<SignalRule>,
+    /// How many more there are.
+    pub(crate) more_rules: u32,
+}
+
 /// The signals of one exchange.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Score {
     signals: Vec<Signal>,
-    /// The plugin that has added each of them.
-    modules: Vec<Cow<'static, str>>,
+    /// A note of each of them.
+    notes: Vec<Note>,
     /// The plugin whose turn it is; empty between turns.
     turn: &'static str,
     overflow: f64,
@@ -53,18 +79,28 @@ pub struct Score {
 impl Score {
     /// Adds a signal of the plugin whose turn it is.
     pub fn add(&mut self, signal: Signal) {
-        self.add_of(self.turn.into(), signal);
+        self.add_about(signal, std::iter::empty());
     }
 
-    /// Adds a signal of a plugin, by name.
-    pub(crate) fn add_of(&mut self, module: Cow<'static, str>, mut signal: Signal) {
+    /// The same with the rules that the signal is about: the first 16 are kept, with messages of at most 160 bytes, and the others are
+    /// counted.
+    pub fn add_about(&mut self, signal: Signal, mut rules: impl Iterator<Item = SignalRule>) {
+        let kept = rules.by_ref().take(MAX_RULES).collect();
+        let more_rules = u32::try_from(rules.count()).unwrap_or(u32::MAX);
+        self.add_noted(Note { module: self.turn.into(), rules: kept, more_rules }, signal);
+    }
+
+    /// Adds a signal with its note.
+    pub(crate) fn add_noted(&mut self, mut note: Note, mut signal: Signal) {
         if self.signals.len() >= MAX_SIGNALS {
             self.add_overflow(signal.effective_weight());
             return;
         }
-        truncate(&mut signal.detail);
+        truncate(&mut signal.detail, MAX_TEXT);
+        note.rules.truncate(MAX_RULES);
+        note.rules.iter_mut().for_each(|rule| truncate(&mut rule.message, MAX_MESSAGE));
         self.signals.push(signal);
-        self.modules.push(module);
+        self.notes.push(note);
     }
 
     /// What is added from now on is of this plugin.
@@ -72,9 +108,9 @@ impl Score {
         self.turn = plugin;
     }
 
-    /// The signals, each with the name of the plugin that has added it; empty for one that no plugin has.
-    pub(crate) fn attributed(&self) -> impl Iterator<Item = (&str, &Signal)> {
-        self.modules.iter().map(Cow::as_ref).zip(&self.signals)
+    /// The signals, each with its note.
+    pub(crate) fn noted(&self) -> impl Iterator<Item = (&Note, &Signal)> {
+        self.notes.iter().zip(&self.signals)
     }
 
     /// What signals add that were too many to be kept.
@@ -111,8 +147,8 @@ impl Score {
     }
 }
 
-fn truncate(text: &mut String) {
-    let mut end = text.len().min(MAX_TEXT);
+fn truncate(text: &mut String, most: usize) {
+    let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -154,8 +190,19 @@ mod tests {
         score.add(signal(2.0, 1.0));
         score.turn_of("");
         score.add(signal(3.0, 1.0));
-        let shown: Vec<_> = score.attributed().map(|(module, signal)| (module, signal.weight)).collect();
+        let shown: Vec<_> = score.noted().map(|(note, signal)| (note.module.as_ref(), signal.weight)).collect();
         assert_eq!(shown, [("waf", 1.0), ("fail2ban", 2.0), ("", 3.0)]);
+    }
+
+    #[test]
+    fn a_signal_names_sixteen_rules_and_counts_the_others() {
+        let mut score = Score::default();
+        score.add_about(signal(1.0, 1.0), (1..=20).map(|id| SignalRule { id, message: "\u{e9}".repeat(100) }));
+        score.add(signal(1.0, 1.0));
+        let notes: Vec<&Note> = score.noted().map(|(note, _)| note).collect();
+        assert_eq!((notes[0].rules.len(), notes[0].more_rules), (16, 4));
+        assert!(notes[0].rules.iter().all(|rule| rule.message.len() == 160));
+        assert_eq!((notes[1].rules.len(), notes[1].more_rules), (0, 0));
     }
 
     #[test]

@@ -7,7 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use prost::Message;
 
-use crate::{Action, Caller, Exchange, GivenAnswer, Host, Labels, MatchedOperation, Score, Signal, SkipNote, Skipped};
+use crate::signal::Note;
+use crate::{
+    Action, Caller, Exchange, GivenAnswer, Host, Labels, MatchedOperation, Score, Signal, SignalRule, SkipNote, Skipped,
+};
 
 /// The filter state that carries the exchange.
 pub const EXCHANGE_TOKEN: &str = "svc.exchange";
@@ -160,6 +163,18 @@ struct CarriedSignal {
     /// The plugin that has added it; empty for none.
     #[prost(string, tag = "8")]
     module: String,
+    #[prost(message, repeated, tag = "9")]
+    rules: Vec<CarriedRule>,
+    #[prost(uint32, tag = "10")]
+    more_rules: u32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CarriedRule {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(string, tag = "2")]
+    message: String,
 }
 
 /// Takes over the signals and the skips that other filters have left. Unreadable bytes count as none.
@@ -200,9 +215,11 @@ pub(crate) fn receive_last(exchange: &mut Exchange, host: &dyn Host) {
 fn score(signals: Vec<CarriedSignal>, overflow: f64) -> Score {
     let mut score = Score::default();
     for signal in signals {
-        let CarriedSignal { source, kind, weight, confidence, tag, detail, at, module } = signal;
+        let CarriedSignal { source, kind, weight, confidence, tag, detail, at, module, rules, more_rules } = signal;
         let (source, kind, tag) = (source.into(), kind.into(), tag.into());
-        score.add_of(module.into(), Signal { source, kind, weight, confidence, tag, detail, at });
+        let rules = rules.into_iter().map(|CarriedRule { id, message }| SignalRule { id, message }).collect();
+        let note = Note { module: module.into(), rules, more_rules };
+        score.add_noted(note, Signal { source, kind, weight, confidence, tag, detail, at });
     }
     score.add_overflow(overflow);
     score
@@ -223,7 +240,8 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
     if nothing && !decided && !answered {
         return;
     }
-    let signals = exchange.score.attributed().map(|(module, signal)| CarriedSignal {
+    let rule = |rule: &SignalRule| CarriedRule { id: rule.id, message: rule.message.clone() };
+    let signals = exchange.score.noted().map(|(note, signal)| CarriedSignal {
         source: signal.source.clone().into_owned(),
         kind: signal.kind.clone().into_owned(),
         weight: signal.weight,
@@ -231,7 +249,9 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
         tag: signal.tag.clone().into_owned(),
         detail: signal.detail.clone(),
         at: signal.at,
-        module: module.to_owned(),
+        module: note.module.clone().into_owned(),
+        rules: note.rules.iter().map(rule).collect(),
+        more_rules: note.more_rules,
     });
     let skips = exchange.skips.iter().map(CarriedSkip::of).collect();
     let decided_score = exchange.decision.as_ref().map(|decision| decision.score).or(exchange.elsewhere_score);
@@ -286,11 +306,14 @@ mod tests {
             at: 0,
         };
         first.score.turn_of("waf");
-        (0..70).for_each(|_| first.score.add(signal.clone()));
+        let rules = (1..=20).map(|id| SignalRule { id, message: format!("rule {id}") });
+        first.score.add_about(signal.clone(), rules);
+        (1..70).for_each(|_| first.score.add(signal.clone()));
         send(&first, &host);
         receive(&mut second, &host);
         assert_eq!((first.score.total(), second.score.total()), (70.0, 70.0));
-        assert!(second.score.attributed().all(|(module, _)| module == "waf"));
+        assert!(second.score.noted().all(|(note, _)| note.module == "waf"));
+        assert!(first.score.noted().eq(second.score.noted()), "with the rules that they are about");
         // And behind the one after it.
         send(&second, &host);
         receive(&mut first, &host);

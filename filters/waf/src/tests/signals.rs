@@ -1,7 +1,7 @@
 //! Signals, and events of refusals that were not made.
 
 use super::*;
-use exchange::{Action, Decision};
+use exchange::{Action, Category, Decision, Outcome, SecurityEvent};
 use serde_json::{Value, json};
 
 /// What came of an exchange.
@@ -90,8 +90,58 @@ fn a_denial_that_is_not_logged_weighs_as_well() {
     let rules = "SecRuleEngine On\nSecRule ARGS:q \"@streq evil\" \"id:7,phase:1,deny,nolog,msg:'quiet'\"\n";
     let found = run(&*plugin_of(rules, monitoring()), exchange("/?q=evil", Headers::default()), None, "");
     assert_eq!((found.score, found.tags.as_slice()), (50.0, &["waf:match".to_owned()][..]));
-    assert_eq!(found.security()[0]["threat"]["signals"][0]["detail"], "rule 7: quiet");
+    let signal = &found.security()[0]["threat"]["signals"][0];
+    assert_eq!((&signal["detail"], &signal["more_rules"]), (&"rule 7: quiet".into(), &0.into()));
+    assert_eq!(signal["rules"], json!([{ "id": 7, "message": "quiet" }]));
     assert_eq!(found.trail()["would_block"]["rule_id"], 7);
+}
+
+/// Each once, the one that would refuse first. The message of the first match is in the detail; another one that quotes the request is left
+/// out, because a later rule may mask what it quotes.
+#[test]
+fn a_signal_names_the_rules_that_matched() {
+    let rules = r#"
+SecRuleEngine On
+SecRule ARGS:q "@rx ." "id:1,phase:1,pass,log,msg:'first: %{MATCHED_VAR}'"
+SecRule ARGS:q "@rx ." "id:2,phase:1,pass,nolog,msg:'quiet'"
+SecRule ARGS "@rx ." "id:3,phase:1,pass,log,msg:'plain'"
+SecRule ARGS:q "@rx ." "id:4,phase:2,pass,log,msg:'quotes %{MATCHED_VAR}'"
+SecRule ARGS:q "@rx ." "id:5,phase:2,deny,log,msg:'refused'"
+"#;
+    let of = |step: WafStep, rules: &str| {
+        let found = run(&*plugin_of(rules, step), exchange("/?q=a&r=b", Headers::default()), None, "");
+        found.security()[0]["threat"]["signals"][0].clone()
+    };
+    let named = |first: Value| {
+        json!([
+            { "id": 5, "message": "refused" }, { "id": 1, "message": first }, { "id": 3, "message": "plain" },
+            { "id": 4, "message": null },
+        ])
+    };
+    let monitored = of(monitoring(), rules);
+    assert_eq!(monitored["detail"], "rule 1: first: a and 3 more");
+    assert_eq!(monitored["rules"], named("first: a".into()));
+    // The signal of a rule that would refuse a response is about that rule.
+    let response = "SecRuleEngine On\nSecResponseBodyAccess On\nSecRule ARGS \"@rx .\" \"id:1,phase:1,pass,nolog\"\n\
+                    SecRule RESPONSE_STATUS \"@rx .\" \"id:9,phase:3,deny,log,msg:'status %{RESPONSE_STATUS}'\"\n";
+    assert_eq!(of(monitoring(), response)["rules"], json!([{ "id": 9, "message": "status 200" }]));
+}
+
+/// The message of a refusal is the detail; those of the other rules are shown as long as they quote nothing.
+#[test]
+fn the_signal_of_a_refusal_names_the_rule_and_those_before_it() {
+    let rules = "SecRuleEngine On\nSecRule ARGS \"@rx .\" \"id:1,phase:1,pass,log,msg:'saw %{MATCHED_VAR}'\"\n\
+                 SecRule ARGS \"@rx .\" \"id:2,phase:1,deny,log,msg:'no %{MATCHED_VAR}'\"\n";
+    let (host, mut slot, mut refused) = (FakeHost::at(0), Slot::default(), exchange("/?q=a", Headers::default()));
+    assert_eq!(status(&plugin_of(rules, step()).request(&mut refused, false, &mut slot, &host)), Some(403));
+    let decision = Decision::new(Action::Deny, 50.0, String::new());
+    let (category, outcome) = (Category::Threat, Outcome::Blocked);
+    let event = SecurityEvent { category, outcome, module: "waf", message: "", decision: &decision };
+    refused.emit(&event, &host);
+    let events = host.events_json();
+    let signal = &events.last().unwrap()["threat"]["signals"][0];
+    assert_eq!((&signal["tag"], &signal["detail"]), (&"waf:blocked".into(), &"rule 2: no a".into()));
+    assert_eq!(signal["rules"], json!([{ "id": 2, "message": "no a" }, { "id": 1, "message": null }]));
 }
 
 /// Every way to only monitor.

@@ -10,7 +10,8 @@ use crate::openapi::{Group, JSON, Operation, Routes, reference};
 
 fn group() -> Group {
     let about = "Recorded traffic, and what a changed policy would do with it. Replays change nothing that gateways enforce. Recordings and \
-                 replays are those of the control plane that answers (`node`).";
+                 replays are those of all control planes that share the store; `node` is the one that answers, and the one that a replay \
+                 that is started runs at.";
     Group { name: "console: replay".to_owned(), about: about.to_owned() }
 }
 

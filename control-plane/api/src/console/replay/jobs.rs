@@ -20,9 +20,6 @@ use crate::query::Parameters;
 use base::clock;
 use replays::Job;
 
-/// The bytes of a result that is answered, at most.
-const MAX_RESULT: u64 = 64 * 1024 * 1024;
-
 /// The replay that is meant.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -39,33 +36,20 @@ pub(super) fn routes() -> Routes<(Console, Replaying)> {
         .schema::<ReplayBody>()
 }
 
-async fn jobs(axum::extract::State((_, replaying)): State) -> Json<Value> {
-    let jobs = replaying.replays.jobs();
-    Json(json!({ "node": node(), "jobs": jobs.iter().map(shown).collect::<Vec<_>>() }))
+async fn jobs(axum::extract::State((_, replaying)): State) -> Result<Json<Value>, ApiError> {
+    let jobs = replaying.replays.jobs().await.map_err(|error| refused(&error))?;
+    Ok(Json(json!({ "node": node(), "jobs": jobs.iter().map(shown).collect::<Vec<_>>() })))
 }
 
 async fn job(axum::extract::State((_, replaying)): State, Query(parameters): Parameters) -> Result<Response, ApiError> {
     let [(_, id)] = parameters.as_slice() else {
         return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_query", "give the `id` of a replay, once"));
     };
-    let (job, result) = replaying.replays.job(id).map_err(|error| refused(&error))?;
-    let diff = match result {
-        Some(file) => read(&file).await?,
-        None => "null".to_owned(),
-    };
+    let (job, result) = replaying.replays.job(id).await.map_err(|error| refused(&error))?;
+    let diff = result.unwrap_or_else(|| "null".to_owned());
     // The result is passed on as the program has written it: a document of some MiB is not taken apart for this.
     let answer = format!(r#"{{"node":{},"job":{},"diff":{diff}}}"#, json!(node()), shown(&job));
     Ok(([(header::CONTENT_TYPE, JSON)], answer).into_response())
-}
-
-async fn read(file: &std::path::Path) -> Result<String, ApiError> {
-    let failed = |message: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", message);
-    let length =
-        tokio::fs::metadata(file).await.map_err(|error| failed(format!("the result cannot be read: {error}")))?.len();
-    if length > MAX_RESULT {
-        return Err(failed(format!("the result has more than {} MiB; replay a shorter recording", MAX_RESULT >> 20)));
-    }
-    tokio::fs::read_to_string(file).await.map_err(|error| failed(format!("the result cannot be read: {error}")))
 }
 
 async fn cancel(
@@ -75,9 +59,9 @@ async fn cancel(
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
     let ReplayBody { id } = body::read(&headers, body)?;
-    let (job, _) = replaying.replays.job(&id).map_err(|error| refused(&error))?;
+    let (job, _) = replaying.replays.job(&id).await.map_err(|error| refused(&error))?;
     demand_own(&who, &job.by, "replay")?;
-    let job = replaying.replays.cancel(&id).map_err(|error| refused(&error))?;
+    let job = replaying.replays.cancel(&id).await.map_err(|error| refused(&error))?;
     Ok(Json(json!({ "done": true, "job": shown(&job) })))
 }
 

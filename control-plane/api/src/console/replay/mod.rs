@@ -1,6 +1,6 @@
 //! `replay/…`: recordings that are kept, and replays of them with a changed policy.
 //!
-//! A call that fails is answered with its status and an error; recordings and replays are those of this control plane alone.
+//! A call that fails is answered with its status and an error. Recordings and replays are those of all control planes that share the store.
 
 mod describe;
 mod events;
@@ -64,6 +64,9 @@ type State = axum::extract::State<(Console, Replaying)>;
 
 /// What an error is answered with.
 fn refused(error: &ReplayError) -> ApiError {
+    if let ReplayError::Store(error) = error {
+        return error.clone().into();
+    }
     let (status, word) = match error {
         ReplayError::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "replay_unavailable"),
         ReplayError::Busy(_) => (StatusCode::TOO_MANY_REQUESTS, "busy"),

@@ -39,12 +39,12 @@ pub(super) fn routes() -> Routes<(Console, Replaying)> {
         .schema::<RecordingBody>()
 }
 
-async fn recordings(axum::extract::State((_, replaying)): State) -> Json<Value> {
+async fn recordings(axum::extract::State((_, replaying)): State) -> Result<Json<Value>, ApiError> {
     let Replaying { replays, stored, .. } = replaying;
     let limits = replays.limits();
-    let recordings = replays.recordings();
+    let recordings = replays.recordings().await.map_err(|error| refused(&error))?;
     let bytes: u64 = recordings.iter().map(|recording| recording.bytes).sum();
-    Json(json!({
+    Ok(Json(json!({
         "node": node(),
         "unavailable": replays.find_program().err().map(|error| error.to_string()),
         "stored_events": stored.is_some(),
@@ -54,7 +54,7 @@ async fn recordings(axum::extract::State((_, replaying)): State) -> Json<Value> 
             "upload_bytes": limits.upload_bytes, "recordings": limits.recordings, "total_bytes": limits.total_bytes,
             "waiting": limits.waiting, "seconds": limits.cpu_seconds, "memory_mib": limits.memory_mib,
         },
-    }))
+    })))
 }
 
 async fn upload(
@@ -110,9 +110,9 @@ async fn delete(
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
     let RecordingBody { id } = body::read(&headers, body)?;
-    let recording = replaying.replays.recording(&id).map_err(|error| refused(&error))?;
+    let recording = replaying.replays.recording(&id).await.map_err(|error| refused(&error))?;
     demand_own(&who, &recording.by, "recording")?;
-    let recording = replaying.replays.delete(&id).map_err(|error| refused(&error))?;
+    let recording = replaying.replays.delete(&id).await.map_err(|error| refused(&error))?;
     let audit = who.audit(AuditAction::RecordingDelete).of(format!("recordings/{id}"));
     console.inner.events.audit(audit.detail(format!("{}: {} requests", recording.name, recording.requests)));
     Ok(Json(json!({ "done": true })))

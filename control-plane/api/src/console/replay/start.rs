@@ -68,7 +68,7 @@ async fn start(
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
     let ReplayStartBody { recording, changes, group, route } = body::read(&headers, body)?;
-    replaying.replays.may_start(&recording).map_err(|error| refused(&error))?;
+    replaying.replays.may_start(&recording).await.map_err(|error| refused(&error))?;
     let group = group.unwrap_or_else(|| DEFAULT_GROUP.to_owned());
     let Proposal { before, after, warnings } = propose(&console, &changes).await?;
     let route = match route {
@@ -93,7 +93,7 @@ async fn start(
     let (before, after) = made?;
     let changes = changes.iter().map(ReplayChangeBody::place).collect();
     let new = NewJob { recording, by: who.operator.name.clone(), changes, group, route, before, after };
-    let job = replaying.replays.start(new).map_err(|error| refused(&error))?;
+    let job = replaying.replays.start(new).await.map_err(|error| refused(&error))?;
     let warnings: Vec<String> = warnings.into_iter().map(|(_, warning)| warning).collect();
     Ok(Json(json!({ "done": true, "node": node(), "job": jobs::shown(&job), "warnings": warnings })))
 }

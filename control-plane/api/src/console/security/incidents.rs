@@ -1,11 +1,13 @@
 //! Incidents and what operators make of them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::call::{Answer, Body, Caller, charged, charged_key, done, not_done, read, text};
@@ -15,9 +17,11 @@ use crate::error::ApiError;
 use crate::openapi::Routes;
 use crate::query::Parameters;
 use base::identity::Identity;
+use base::networks::Networks;
 use base::search::Search;
-use events::{Incident, IncidentState};
+use events::{EventHub, Incident, IncidentState};
 use fabric::Fabric;
+use store::StoreError;
 use store::fabric::{Allowance, Ban};
 
 /// An incident and its new state.
@@ -68,31 +72,42 @@ impl Outcome {
     }
 }
 
-/// Which incidents are asked for, but for bans.
-struct Wanted<'a> {
+/// Which incidents are asked for.
+struct Wanted {
     key: Option<String>,
-    state: Option<&'a str>,
+    state: Option<String>,
     search: Option<Search>,
     outcome: Option<Outcome>,
-    window: u64,
+    /// Where it matters who is banned: all bans.
+    banned: Option<Covered<()>>,
+    /// Incidents without an event since then are not listed.
+    oldest: u64,
 }
 
-impl<'a> Wanted<'a> {
-    fn of(fabric: &Fabric, paging: &'a Paging, outcome: Option<Outcome>) -> Wanted<'a> {
-        Wanted {
+impl Wanted {
+    async fn read(fabric: &Fabric, paging: &Paging, now: u64) -> Result<Wanted, ApiError> {
+        let outcome = paging.filter("outcome").map(Outcome::read).transpose()?;
+        let banned = match outcome {
+            Some(Outcome::Banned) => {
+                let keys = fabric.store().bans_keys(now).await?;
+                Some(keys.into_iter().map(|key| (key, ())).collect())
+            }
+            Some(Outcome::Enforced | Outcome::Observed) | None => None,
+        };
+        Ok(Wanted {
             key: paging.filter("ref").map(|wanted| charged_key(fabric, wanted)),
-            state: paging.filter("state"),
+            state: paging.filter("state").map(ToOwned::to_owned),
             search: paging.search(|typed| charged(fabric, Some(typed))),
             outcome,
-            window: fabric.incident_limits().window,
-        }
+            banned,
+            oldest: now.saturating_sub(fabric.incident_limits().window),
+        })
     }
 
-    fn is(&self, incident: &Incident, state: IncidentState, now: u64) -> bool {
+    fn is(&self, incident: &Incident, state: IncidentState) -> bool {
         state != IncidentState::Resolved
-            && now.saturating_sub(incident.last_seen) <= self.window
-            && self.key.as_ref().is_none_or(|wanted| incident.key == *wanted)
-            && self.state.is_none_or(|wanted| state.word() == wanted)
+            && self.key.as_deref().is_none_or(|wanted| incident.key == *wanted)
+            && self.state.as_deref().is_none_or(|wanted| state.word() == wanted)
             && match self.outcome {
                 Some(Outcome::Enforced) => incident.enforced_count > 0,
                 Some(Outcome::Observed) => incident.enforced_count == 0,
@@ -102,81 +117,103 @@ impl<'a> Wanted<'a> {
                 let lists = [&incident.tags, &incident.routes, &incident.categories, &incident.actions];
                 search.is_of(&incident.key)
                     || search.is_in_any([&*incident.last_message, &*incident.node])
-                    || search.is_in_any(lists.into_iter().flatten().map(String::as_str))
+                    || search.is_in_any(lists.into_iter().flatten().map(|text| &**text))
             })
+            && self.banned.as_ref().is_none_or(|banned| banned.over(&incident.key).is_some())
+    }
+
+    /// Those of the page, and how many there are on all pages.
+    fn page(&self, events: &EventHub, paging: &Paging) -> (Vec<Listed>, usize) {
+        let mut all = events.incidents_since(self.oldest);
+        all.retain(|(incident, state)| self.is(incident, *state));
+        let total = all.len();
+        (paging.cut(all).collect(), total)
     }
 }
 
-/// The bans over some incidents.
-struct Bans {
-    by_key: HashMap<String, Ban>,
-    ranges: Vec<(Identity, String)>,
+/// An incident and its state.
+type Listed = (Arc<Incident>, IncidentState);
+
+/// Bans, or entries of the allowlist, by the identities that they are on.
+struct Covered<T> {
+    exact: HashMap<String, Arc<T>>,
+    ranges: Networks<Arc<T>>,
 }
 
-impl Bans {
-    async fn on(fabric: &Fabric, incidents: &[Incident]) -> Result<Bans, ApiError> {
-        let keys = incidents.iter().map(|incident| incident.key.clone()).collect();
-        let bans = fabric.store().bans_on(fabric.now(), keys).await?;
-        let range = |ban: &Ban| Some((Identity::parse(&ban.key).ok().filter(Identity::is_range)?, ban.key.clone()));
-        let ranges = bans.iter().filter_map(range).collect();
-        Ok(Bans { by_key: bans.into_iter().map(|ban| (ban.key.clone(), ban)).collect(), ranges })
+impl<T> Covered<T> {
+    /// What is on this identity, or on a range that it is in.
+    fn over(&self, key: &str) -> Option<&T> {
+        let exact = self.exact.get(key);
+        let by_range = || if self.ranges.is_empty() { None } else { self.ranges.over(&Identity::parse(key).ok()?) };
+        exact.or_else(by_range).map(|found| &**found)
     }
+}
 
-    /// The ban of this identity, or of a range that it is in.
-    fn over(&self, key: &str) -> Option<&Ban> {
-        if let Some(ban) = self.by_key.get(key) {
-            return Some(ban);
-        }
-        let identity = Identity::parse(key).ok()?;
-        let (_, range) = self.ranges.iter().find(|(range, _)| range.covers(&identity))?;
-        self.by_key.get(range)
+impl<T> FromIterator<(String, T)> for Covered<T> {
+    fn from_iter<I: IntoIterator<Item = (String, T)>>(all: I) -> Covered<T> {
+        let exact: HashMap<_, _> = all.into_iter().map(|(key, value)| (key, Arc::new(value))).collect();
+        // Only what has a width is a range: most keys need not be read.
+        let ranges = exact.iter().filter(|(key, _)| key.contains('/')).filter_map(|(key, value)| {
+            let range = Identity::parse(key).ok().filter(Identity::is_range)?;
+            Some((range.network()?, Arc::clone(value)))
+        });
+        let ranges = ranges.collect();
+        Covered { exact, ranges }
     }
 }
 
 async fn incidents(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
     let paging = Paging::read(parameters, &["ref", "state", "text", "outcome"])?;
     let now = fabric.now();
-    let outcome = paging.filter("outcome").map(Outcome::read).transpose()?;
-    let wanted = Wanted::of(&fabric, &paging, outcome);
-    let mut shown = fabric.events().incidents_where(|incident, state| wanted.is(incident, state, now));
-    if outcome == Some(Outcome::Banned) {
-        let bans = Bans::on(&fabric, &shown).await?;
-        shown.retain(|incident| bans.over(&incident.key).is_some());
-    }
-    let total = shown.len();
-    let shown: Vec<Incident> = paging.cut(shown).collect();
-    let bans = Bans::on(&fabric, &shown).await?;
-    let mut ranges = Vec::new();
-    let mut entries = HashMap::new();
-    for entry in fabric.store().allowlist(now).await? {
-        match Identity::parse(&entry.key) {
-            Ok(range) if range.is_range() => ranges.push((range, entry)),
-            _ => drop(entries.insert(entry.key.clone(), entry)),
-        }
-    }
-    let items = shown.iter().map(|incident| {
-        let within = Identity::parse(&incident.key).ok();
-        let over = |range: &Identity| within.as_ref().is_some_and(|identity| range.covers(identity));
-        let by_range = || ranges.iter().find(|(range, _)| over(range)).map(|(_, entry)| entry);
-        let entry = entries.get(&incident.key).or_else(by_range);
-        item(&fabric, incident, bans.over(&incident.key), entry)
-    });
-    Ok(paging.answer("incidents", items, total))
+    let wanted = Wanted::read(&fabric, &paging, now).await?;
+    let events = fabric.events().clone();
+    // There may be many: other calls do not wait for this one.
+    let (paging, (page, total)) = blocking(move || {
+        let page = wanted.page(&events, &paging);
+        (paging, page)
+    })
+    .await?;
+    let keys = page.iter().map(|(incident, _)| incident.key.to_string()).collect();
+    let bans = fabric.store().bans_on(now, keys).await?;
+    let entries = fabric.store().allowlist(now).await?;
+    let events = fabric.events().clone();
+    blocking(move || {
+        let bans: Covered<Ban> = bans.into_iter().map(|ban| (ban.key.clone(), ban)).collect();
+        let entries: Covered<Allowance> = entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
+        let workflow = |incident: &Incident, state| match state {
+            IncidentState::Open => None,
+            IncidentState::Acknowledged | IncidentState::Resolved => {
+                events.workflow(&incident.key).as_ref().map(shapes::workflow)
+            }
+        };
+        let items = page.iter().map(|(incident, state)| Item {
+            incident: incident.in_state(*state),
+            workflow: workflow(incident, *state),
+            banned: bans.over(&incident.key).is_some(),
+            ban: bans.over(&incident.key).map(shapes::ban),
+            allowlisted: entries.over(&incident.key).is_some(),
+            allowlist_entry: entries.over(&incident.key).map(shapes::allowance),
+        });
+        paging.answer("incidents", items, total)
+    })
+    .await
 }
 
-fn item(fabric: &Fabric, incident: &Incident, ban: Option<&Ban>, entry: Option<&Allowance>) -> Value {
-    let mut item = json!(incident);
-    if let Some(fields) = item.as_object_mut() {
-        fields.insert(
-            "workflow".to_owned(),
-            json!(fabric.events().workflow(&incident.key).as_ref().map(shapes::workflow)),
-        );
-        fields.insert("banned".to_owned(), ban.is_some().into());
-        fields.insert("ban".to_owned(), json!(ban.map(shapes::ban)));
-        fields.insert("allowlisted".to_owned(), entry.is_some().into());
-        fields.insert("allowlist_entry".to_owned(), json!(entry.map(shapes::allowance)));
-    }
-    item
+/// Does what takes long apart from the threads that answer calls.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Closed.into())
+}
+
+/// An incident as the console shows it.
+#[derive(Serialize)]
+struct Item<'a> {
+    #[serde(flatten)]
+    incident: Cow<'a, Incident>,
+    workflow: Option<Value>,
+    banned: bool,
+    ban: Option<Value>,
+    allowlisted: bool,
+    allowlist_entry: Option<Value>,
 }
 
 async fn incident_state(State(fabric): State<Fabric>, Caller(actor): Caller, body: Body) -> Answer {

@@ -3,7 +3,8 @@
 use axum::extract::Query;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::error::ApiError;
 use crate::openapi::Operation;
@@ -73,22 +74,22 @@ impl Paging {
         self.size
     }
 
-    /// The page of a list that is at hand.
+    /// The page of a list that is there as a whole.
     pub(super) fn cut<T>(&self, all: Vec<T>) -> impl Iterator<Item = T> {
         all.into_iter().skip(self.skip()).take(self.size)
     }
 
     /// An answer of `{field: [items]}`, whose headers say how much there is in all.
-    pub(super) fn answer(&self, field: &str, items: impl Iterator<Item = Value>, total: usize) -> Response {
+    pub(super) fn answer<T: Serialize>(&self, field: &str, items: impl Iterator<Item = T>, total: usize) -> Response {
         // Each by itself: as one tree of values, a full page would take many times its size.
-        let mut body = format!("{{{}:[", json!(field));
+        let mut body = format!("{{{}:[", json!(field)).into_bytes();
         for (place, item) in items.enumerate() {
             if place > 0 {
-                body.push(',');
+                body.push(b',');
             }
-            body.push_str(&item.to_string());
+            body.extend_from_slice(&serde_json::to_vec(&item).unwrap_or_default());
         }
-        body.push_str("]}");
+        body.extend_from_slice(b"]}");
         let number = |number: usize| HeaderValue::from(u64::try_from(number).unwrap_or(u64::MAX));
         let pages = total.div_ceil(self.size).max(1);
         let kind = HeaderValue::from_static("application/json");

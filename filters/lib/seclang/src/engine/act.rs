@@ -107,6 +107,7 @@ impl Transaction {
             rule_id: rule.id,
             phase: rule.phase,
             msg: capped(self.expanded(engine, &rule.msg)),
+            msg_is_fixed: rule.msg.is_fixed(),
             logdata: capped(self.expanded(engine, &rule.logdata)),
             severity: rule.severity,
             tags,

@@ -36,6 +36,8 @@ pub struct MatchedRule {
     pub phase: u8,
     /// The message, macros expanded, at most [`super::limits::REPORTED_LENGTH`] bytes.
     pub msg: Vec<u8>,
+    /// Whether the message is all of the rule's own text: without macros nothing of the request is in it.
+    pub msg_is_fixed: bool,
     /// The log data, macros expanded, at most [`super::limits::REPORTED_LENGTH`] bytes.
     pub logdata: Vec<u8>,
     /// The severity, if the rule has one.

@@ -195,6 +195,13 @@ pub(super) enum MacroPiece {
     Selected(Variable, KeySelector),
 }
 
+impl Macro {
+    /// Whether it expands to the same text in every transaction.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.0.iter().all(|piece| matches!(piece, MacroPiece::Text(_)))
+    }
+}
+
 impl RuleFilter {
     pub(super) fn matches(&self, rule: &Rule) -> bool {
         match self {

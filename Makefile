@@ -310,6 +310,12 @@ bench-bans: filters envoy crs ## 100,000 bans: the gate, a ban's way to every wo
 	$(CARGO) build --release -p palisade-bench --bin palisade-bench-bans
 	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-bans --out target/bench/bans.json $(ARGS)
 
+.PHONY: bench-records
+bench-records: filters redis ## 50,000 incidents and 1,000,000 stored events, on a file and on Redis (ARGS=--only PART, --stores STORE, ...)
+	$(CARGO) build --release -p palisade --bin palisade
+	$(CARGO) build --release -p palisade-bench --bin palisade-bench-records
+	PALISADE_BIN=$(CURDIR)/target/release/palisade target/release/palisade-bench-records --out target/bench/records.json $(ARGS)
+
 .PHONY: bench-fleet
 bench-fleet: filters envoy crs redis ## Two control planes on one Redis: bans, events, 200 nodes, costs (ARGS=--only PART, --seconds N, ...)
 	$(CARGO) build --release -p palisade --bin palisade

@@ -1,8 +1,8 @@
 /**
  * Figures of the console: what the first page costs, and how fast long lists are searched and scrolled.
  *
- * `make bench-console` runs it. A control plane serves the page, 10,000 entities and 100,000 bans; it holds no more than 10,000 incidents, so
- * 50,000 come from a proxy before it. Everything runs on one machine, so the figures have no network in them.
+ * `make bench-console` runs it. A control plane serves the page, 10,000 entities and 100,000 bans; 50,000 incidents come from a proxy
+ * before it, so that no events have to be sent for them. Everything runs on one machine, so the figures have no network in them.
  */
 import { Server, launch, login, open } from "../tests/support.mjs";
 import { incidents } from "../tests/samples.mjs";

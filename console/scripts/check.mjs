@@ -20,27 +20,43 @@ function walk(folder) {
 walk(new URL("../src", import.meta.url).pathname);
 
 const linesOf = (file) => [...readFileSync(new URL(`../src/i18n/${file}`, import.meta.url), "utf8").matchAll(/^ {2}"([^"]+)": (.*)$/gm)];
-// The texts of the login are in files of their own.
-const [english, german] = ["en.ts", "de.ts"].map((file) => [`start-${file}`, file].flatMap(linesOf).map((match) => match[1]));
+// The texts of the login, and those of the frame and the overview, are in files of their own.
+const PARTS = ["start-", "frame-", ""];
+const [english, german] = ["en.ts", "de.ts"].map((file) => PARTS.flatMap((part) => linesOf(part + file)).map((match) => match[1]));
 // A text that counts has a form for one and a form for the others, in both languages: "1 entries" is never shown.
 const FORMS = /^\{ one: "[^"]+", other: "[^"]*\{count\}[^"]*" \},$/;
-for (const file of ["en.ts", "de.ts", "start-en.ts", "start-de.ts"]) {
+for (const file of PARTS.flatMap((part) => [`${part}en.ts`, `${part}de.ts`])) {
   for (const [, key, text] of linesOf(file)) {
     if (text.includes("{count}") && !FORMS.test(text)) problems.push(`${file}: ${key} counts: write { one: "…", other: "…" }`);
     if (!text.includes("{count}") && text.startsWith("{")) problems.push(`${file}: ${key} has forms and no {count}`);
   }
 }
-for (const key of english) if (!german.includes(key)) problems.push(`de.ts lacks ${key}`);
-for (const [at, key] of english.entries()) if (english.indexOf(key) !== at) problems.push(`en.ts and start-en.ts both have ${key}`);
-for (const key of german) if (!english.includes(key)) problems.push(`en.ts lacks ${key}`);
+for (const key of english) if (!german.includes(key)) problems.push(`German lacks ${key}`);
+for (const [at, key] of english.entries()) if (english.indexOf(key) !== at) problems.push(`English has ${key} twice`);
+for (const key of german) if (!english.includes(key)) problems.push(`English lacks ${key}`);
 
 const texts = sources.filter(([path]) => !path.includes("/i18n/"));
 const all = texts.map(([, text]) => text).join("\n");
-// Keys that are made of data: their beginnings.
-const made = [...all.matchAll(/(?:word\("|t\(`)([a-z_.]+?)(?:"|\.?\$\{)/g)].map((match) => match[1]);
-for (const key of english) {
-  if (!all.includes(`"${key}"`) && !made.some((start) => key.startsWith(start))) problems.push(`no source uses the text ${key}`);
+/** Whether a text uses a key: by its name, or by the beginning of keys that are made of data. */
+function uses(text) {
+  const made = [...text.matchAll(/(?:word\("|t\(`)([a-z_.]+?)(?:"|\.?\$\{)/g)].map((match) => match[1]);
+  return (key) => text.includes(`"${key}"`) || made.some((start) => key.startsWith(start));
 }
+const isUsed = uses(all);
+for (const key of english) if (!isUsed(key)) problems.push(`no source uses the text ${key}`);
+// Without the further texts, the frame and the overview must not need one of them.
+const early = [];
+const follow = (path) => {
+  const found = [path, `${path}.ts`, `${path}.tsx`, `${path}/index.ts`].map((path) => sources.find(([known]) => known === path)).find(Boolean);
+  if (!found || early.includes(found)) return;
+  early.push(found);
+  for (const [, type, from] of found[1].matchAll(/^(?:import|export)(?: (type))?(?: [^;]*? from)? "(\.[^"]+)"/gm)) if (!type) follow(join(found[0], "..", from));
+};
+for (const path of ["app.tsx", "pages/overview.tsx"]) follow(new URL(`../src/${path}`, import.meta.url).pathname);
+const isEarly = uses(early.filter(([path]) => !path.includes("/i18n/")).map(([, text]) => text).join("\n"));
+const frame = linesOf("frame-en.ts").map((match) => match[1]);
+for (const [, key] of linesOf("en.ts")) if (isEarly(key)) problems.push(`the frame or the overview uses ${key}, which is not in frame-en.ts`);
+for (const key of frame) if (!isEarly(key)) problems.push(`neither the frame nor the overview uses ${key}, which is in frame-en.ts`);
 for (const [path, text] of sources) {
   const lines = text.split("\n").length;
   if (lines > MOST_LINES && !path.includes("/i18n/")) problems.push(`${path} has ${lines} lines (at most ${MOST_LINES})`);

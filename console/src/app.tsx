@@ -3,11 +3,13 @@ import { render, type ComponentType } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { onSessionEnd, setCsrf } from "./api/http";
 import { logout, type Session } from "./api/session";
-import { loadCatalogue, t, type Key } from "./i18n";
+import { loadCatalogue, loadFrame, t, type Key } from "./i18n";
 import { current, followLinks, href, navigate, useRoute } from "./router";
 import { Shortcuts, useShortcuts } from "./shortcuts";
+import { keepLogout } from "./start/parameters";
 import { preferences } from "./start/preferences";
 import { SessionContext } from "./session";
+import "./first";
 import type { Begun } from "./ui/async";
 import { Page, Problem } from "./ui/page";
 import { RoleNote, useMay, type Role } from "./ui/role";
@@ -34,28 +36,33 @@ interface Entry {
   load: () => Promise<PageModule>;
 }
 
+/** A page whose texts are not among those of the frame. */
+function page(load: () => Promise<PageModule>): () => Promise<PageModule> {
+  return async () => (await Promise.all([load(), loadCatalogue()]))[0];
+}
+
 const NAV: Entry[] = [
   { path: "/", label: "nav.overview", group: "nav.group.watch", load: () => import("./pages/overview") },
-  { path: "/incidents", label: "nav.incidents", group: "nav.group.watch", load: () => import("./pages/incidents") },
-  { path: "/live", label: "nav.live", group: "nav.group.watch", load: () => import("./pages/live") },
-  { path: "/events", label: "nav.events", group: "nav.group.watch", load: () => import("./pages/events") },
-  { path: "/why", label: "nav.why", group: "nav.group.watch", load: () => import("./pages/why") },
-  { path: "/bans", label: "nav.bans", group: "nav.group.decide", load: () => import("./pages/bans") },
-  { path: "/policies", label: "nav.policies", group: "nav.group.decide", load: () => import("./pages/policies") },
-  { path: "/rules", label: "nav.rules", group: "nav.group.decide", load: () => import("./pages/rules") },
-  { path: "/tuning", label: "nav.tuning", group: "nav.group.decide", load: () => import("./pages/tuning") },
-  { path: "/learning", label: "nav.learning", group: "nav.group.decide", load: () => import("./pages/learning") },
-  { path: "/replay", label: "nav.replay", group: "nav.group.decide", load: () => import("./pages/replay") },
-  { path: "/lookup", label: "nav.lookup", group: "nav.group.look", load: () => import("./pages/lookup") },
-  { path: "/sources", label: "nav.sources", group: "nav.group.look", load: () => import("./pages/sources") },
-  { path: "/geography", label: "nav.geography", group: "nav.group.look", load: () => import("./pages/geography") },
-  { path: "/objects", label: "nav.objects", group: "nav.group.look", load: () => import("./pages/guards").then((module) => ({ default: module.ObjectGuard })) },
-  { path: "/logins", label: "nav.logins", group: "nav.group.look", load: () => import("./pages/guards").then((module) => ({ default: module.LoginGuard })) },
-  { path: "/api", label: "nav.api", group: "nav.group.look", load: () => import("./pages/api-report") },
-  { path: "/bots", label: "nav.bots", group: "nav.group.look", load: () => import("./pages/bots") },
-  { path: "/audit", label: "nav.audit", group: "nav.group.admin", load: () => import("./pages/audit") },
-  { path: "/operators", label: "nav.operators", group: "nav.group.admin", least: "admin", load: () => import("./pages/operators") },
-  { path: "/account", label: "nav.account", group: "nav.group.admin", load: () => import("./pages/account") },
+  { path: "/incidents", label: "nav.incidents", group: "nav.group.watch", load: page(() => import("./pages/incidents")) },
+  { path: "/live", label: "nav.live", group: "nav.group.watch", load: page(() => import("./pages/live")) },
+  { path: "/events", label: "nav.events", group: "nav.group.watch", load: page(() => import("./pages/events")) },
+  { path: "/why", label: "nav.why", group: "nav.group.watch", load: page(() => import("./pages/why")) },
+  { path: "/bans", label: "nav.bans", group: "nav.group.decide", load: page(() => import("./pages/bans")) },
+  { path: "/policies", label: "nav.policies", group: "nav.group.decide", load: page(() => import("./pages/policies")) },
+  { path: "/rules", label: "nav.rules", group: "nav.group.decide", load: page(() => import("./pages/rules")) },
+  { path: "/tuning", label: "nav.tuning", group: "nav.group.decide", load: page(() => import("./pages/tuning")) },
+  { path: "/learning", label: "nav.learning", group: "nav.group.decide", load: page(() => import("./pages/learning")) },
+  { path: "/replay", label: "nav.replay", group: "nav.group.decide", load: page(() => import("./pages/replay")) },
+  { path: "/lookup", label: "nav.lookup", group: "nav.group.look", load: page(() => import("./pages/lookup")) },
+  { path: "/sources", label: "nav.sources", group: "nav.group.look", load: page(() => import("./pages/sources")) },
+  { path: "/geography", label: "nav.geography", group: "nav.group.look", load: page(() => import("./pages/geography")) },
+  { path: "/objects", label: "nav.objects", group: "nav.group.look", load: page(() => import("./pages/guards").then((module) => ({ default: module.ObjectGuard }))) },
+  { path: "/logins", label: "nav.logins", group: "nav.group.look", load: page(() => import("./pages/guards").then((module) => ({ default: module.LoginGuard }))) },
+  { path: "/api", label: "nav.api", group: "nav.group.look", load: page(() => import("./pages/api-report")) },
+  { path: "/bots", label: "nav.bots", group: "nav.group.look", load: page(() => import("./pages/bots")) },
+  { path: "/audit", label: "nav.audit", group: "nav.group.admin", load: page(() => import("./pages/audit")) },
+  { path: "/operators", label: "nav.operators", group: "nav.group.admin", least: "admin", load: page(() => import("./pages/operators")) },
+  { path: "/account", label: "nav.account", group: "nav.group.admin", load: page(() => import("./pages/account")) },
 ];
 const GROUPS: Key[] = ["nav.group.watch", "nav.group.decide", "nav.group.look", "nav.group.admin"];
 
@@ -85,7 +92,14 @@ export async function mount(root: HTMLElement, session: Session, onEnd: () => vo
     render(null, root);
     onEnd();
   };
-  const onLogout = () => {
+  const onLogout = (url: string | null) => {
+    if (url !== null) {
+      // No call of a page that is still shown may lead to the login meanwhile.
+      hasEnded = true;
+      render(null, root);
+      keepLogout(url);
+      return location.assign(url);
+    }
     navigate(href("/login"));
     end();
   };
@@ -106,7 +120,7 @@ export async function mount(root: HTMLElement, session: Session, onEnd: () => vo
 /** Loads the first page and, for a short while, its data: the frame and the page are one drawing then. What cannot be loaded is said in its place. */
 async function prepare(): Promise<FirstPage | null> {
   const entry = entryOf(current().path);
-  const [module] = await Promise.all([entry?.load().catch(() => null), loadCatalogue()]);
+  const [module] = await Promise.all([entry?.load().catch(() => null), loadFrame()]);
   if (!entry || !module) return null;
   const calls = module.begin?.();
   if (calls) {
@@ -116,7 +130,7 @@ async function prepare(): Promise<FirstPage | null> {
   return { entry, page: module.default, calls };
 }
 
-function Shell({ session, first, onLogout }: { session: Session; first: FirstPage | null; onLogout: () => void }) {
+function Shell({ session, first, onLogout }: { session: Session; first: FirstPage | null; onLogout: (url: string | null) => void }) {
   const route = useRoute();
   const [open, setOpen] = useState(false);
   const [help, setHelp] = useState(false);
@@ -125,8 +139,7 @@ function Shell({ session, first, onLogout }: { session: Session; first: FirstPag
   useEffect(() => setOpen(false), [route.path]);
   const leave = async () => {
     try {
-      await logout();
-      onLogout();
+      onLogout(await logout());
     } catch (error) {
       tellProblem(error);
     }

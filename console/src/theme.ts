@@ -24,14 +24,19 @@ export function applyTheme(): void {
 /** How long a choice is kept, in seconds: a year, the most that browsers agree on. */
 const KEEP_S = 31_536_000;
 
+/** The cookies of this page. They are read once: the first reading waits for another process of the browser. */
+let cookies: string[] | null = null;
+
 /** A choice that is kept in this browser; null if there is none. In a cookie, because the first use of local storage makes the first page wait for more than a millisecond. */
 export function read(key: string): string | null {
   const start = `${key}=`;
-  const kept = document.cookie.split("; ").find((cookie) => cookie.startsWith(start));
+  cookies ??= document.cookie.split("; ");
+  const kept = cookies.find((cookie) => cookie.startsWith(start));
   return kept ? kept.slice(start.length) : null;
 }
 
 /** Keeps a choice, which has letters alone, for the pages of the console; null forgets it. A browser that refuses cookies keeps nothing. */
 export function write(key: string, value: string | null): void {
   document.cookie = `${key}=${value ?? ""}; path=/console; max-age=${value === null ? 0 : KEEP_S}; samesite=strict`;
+  cookies = null;
 }

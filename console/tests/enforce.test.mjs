@@ -31,6 +31,9 @@ after(async () => {
   await server?.stop();
 });
 
+/** As the WAF names them: the one that would refuse, one whose message quotes the request, and one that only writes scores down. */
+const RULES = [{ id: 949110, message: null }, { id: 942100, message: "SQL Injection Attack Detected via libinjection" }, { id: 77, message: SCRIPT }, { id: 980170, message: "Scores" }];
+
 /** Stored events of dry runs: of the policy and of another one, some of them harmless, some about the same request. */
 function dryRun(url) {
   if (url.searchParams.get("filter.dry_run") !== "true") return { body: { events: [], next: null, complete: true, searched_from: null, examined: 0 } };
@@ -43,7 +46,7 @@ function dryRun(url) {
     stored.event.event.module = index === 10 ? "waf" : index % 2 ? "threat-gate" : "threat-response";
     // A request that a WAF would have refused; one of them with the attacker's text in place of the tag.
     stored.event.message = stored.event.decision.reason = "score 50 reaches tier 0 of policy `Trial`";
-    Object.assign(stored.event.threat.signals[0], { source: "waf.seclang", kind: "waf", tag: index === 1 ? SCRIPT : "waf:match", detail: "rule 942100: SQL Injection Attack Detected via libinjection and 3 more" });
+    Object.assign(stored.event.threat.signals[0], { source: "waf.seclang", kind: "waf", tag: index === 1 ? SCRIPT : "waf:match", detail: "rule 942100: SQL Injection Attack Detected via libinjection and 4 more", rules: RULES, more_rules: 1 });
     return stored;
   };
   const same = made(4, {});
@@ -132,7 +135,11 @@ test("from dry run to enforcing: what would have been held back, the difference,
   const row = (caption, name) => dialog.getByRole("table", { name: caption }).getByRole("row", { name });
   await row("By rule or signal", /waf:match.*4/).waitFor();
   await row("By rule or signal", /942100 SQL Injection Attack Detected via libinjection.*5/).waitFor();
-  await row("By rule or signal", /img src=x.*1/).waitFor();
+  await row("By rule or signal", /949110 5$/).waitFor();
+  await row("By rule or signal", /77 .*img src=x.*5/).waitFor();
+  await row("By rule or signal", /^.{0,3}<img src=x.*1$/).waitFor();
+  assert.equal(await row("By rule or signal", /980170/).count(), 0, "it only writes scores down");
+  assert.match(await dialog.getByRole("link", { name: "942100" }).getAttribute("href"), /\/console\/events\?policy=threat-policies%2Ftrial&type=security&outcome=observed&dry_run=true&from=.*&rule=942100$/);
   await row("By route", /shop.*5/).waitFor();
   await row("Top callers", /ip:203.0.113.0.*2/).waitFor();
   assert.match(await dialog.getByRole("link", { name: "ip:203.0.113.0" }).getAttribute("href"), /\/console\/events\?policy=threat-policies%2Ftrial&type=security&outcome=observed&dry_run=true&from=.*&ref=ip%3A203\.0\.113\.0/);

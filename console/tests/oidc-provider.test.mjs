@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Provider, loginAt, signingKey } from "./provider.mjs";
+import { Provider, loginAt, logoutAt, signingKey } from "./provider.mjs";
 import { NS, Server, axe, launch, login, open } from "./support.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -34,7 +34,7 @@ async function pair({ client = {}, keys = [signingKey("RS256", "one")], config =
   if (secret) writeFileSync(file, `${secret}\n`);
   const id = "palisade: staff+console";
   const server = await Server.start((port) => {
-    provider.serve({ client_id: id, ...(secret ? { client_secret: secret } : {}), redirect_uris: [`http://localhost:${port}/console/login`], id_token_signed_response_alg: keys[0].alg, ...client }, keys, config);
+    provider.serve({ client_id: id, ...(secret ? { client_secret: secret } : {}), redirect_uris: [`http://localhost:${port}/console/login`], post_logout_redirect_uris: [`http://localhost:${port}/console/login`], id_token_signed_response_alg: keys[0].alg, ...client }, keys, config);
     return [
       "--console-url", `http://localhost:${port}`, "--oidc-issuer", provider.url, "--oidc-client-id", id, ...(secret ? ["--oidc-client-secret-file", file] : []), "--oidc-name", "Example",
       "--oidc-scopes", "openid profile email groups", "--oidc-role-claim", "groups", "--oidc-roles", "admins=admin,soc=analyst,staff=viewer", "--oidc-create", ...more,
@@ -54,13 +54,15 @@ async function toProvider(server, path = "/console/") {
   return page;
 }
 
+/** A part of a JWT: 0 is its header, 1 its claims. */
+const tokenPart = (token, index) => JSON.parse(Buffer.from(token.split(".")[index], "base64url"));
 const inside = (page) => page.getByRole("navigation").waitFor();
 const me = (page) => page.evaluate(async (path) => (await fetch(path)).json(), `${NS}/session/_me`);
 
 const GRACE = { preferred_username: "grace", email: "grace@example.com", email_verified: true, groups: ["staff", "soc"] };
 
 test("from the login page through the pages of the provider to where the operator wanted to be, and out again", async () => {
-  const { provider, server } = await pair();
+  const { provider, server } = await pair({ more: ["--oidc-local-logout"] });
   provider.people["7-grace"] = { ...GRACE };
   const page = await toProvider(server, "/console/bans?q=203.0");
   await loginAt(page, "7-grace");
@@ -97,6 +99,57 @@ test("from the login page through the pages of the provider to where the operato
   await page.done();
 });
 
+test("a logout ends the session here, then the one at the provider, and comes back to the login page", async () => {
+  const { provider, server } = await pair();
+  provider.people.grace = { ...GRACE };
+  const page = await toProvider(server);
+  await loginAt(page, "grace");
+  await inside(page);
+  const leave = async () => {
+    const sent = page.waitForRequest((request) => request.url().startsWith(`${provider.url}/session/end?`));
+    await page.getByRole("button", { name: "Log out" }).click();
+    return new URL((await sent).url()).searchParams;
+  };
+  const asked = await leave();
+  assert.deepEqual([...asked.keys()], ["client_id", "post_logout_redirect_uri", "state", "id_token_hint"]);
+  assert.deepEqual([asked.get("client_id"), asked.get("post_logout_redirect_uri")], ["palisade: staff+console", `${server.url}/console/login`]);
+  assert.equal(tokenPart(asked.get("id_token_hint"), 1).sub, "grace");
+  // Nothing is left here, whatever is chosen there.
+  await page.getByRole("button", { name: "Yes, sign me out" }).waitFor();
+  assert.deepEqual(await page.context().cookies(`${server.url}${NS}/session/_logout`), []);
+  await logoutAt(page);
+  await page.waitForURL(`${server.url}/console/login`);
+  await page.getByText("You are logged out.").waitFor();
+  await axe(page, "the login after a logout");
+  // The provider asks who it is.
+  await page.getByRole("button", { name: "Log in with Example" }).click();
+  await loginAt(page, "grace");
+  await inside(page);
+  // Who stays logged in there is logged out here all the same.
+  assert.notEqual((await leave()).get("state"), asked.get("state"));
+  await logoutAt(page, false);
+  await page.waitForURL(`${server.url}/console/login`);
+  await page.getByText("You are logged out.").waitFor();
+  assert.equal(await page.evaluate(async (path) => (await fetch(path)).status, `${NS}/session/_me`), 401);
+  await page.getByRole("button", { name: "Log in with Example" }).click();
+  await inside(page);
+  // A state that this tab has not sent says nothing, and is no answer to a login.
+  await leave();
+  await page.goto(`${server.url}/console/login?state=${asked.get("state")}`);
+  await page.getByLabel("Password").waitFor();
+  assert.equal(page.url(), `${server.url}/console/login`);
+  assert.deepEqual([await page.getByText("You are logged out.").count(), await page.getByRole("alert").count()], [0, 0]);
+  // One who logs in by a password has no session there.
+  const ends = () => provider.seen.filter((call) => call.startsWith("GET /session/end")).length;
+  const before = ends();
+  await login(page, "/console/");
+  await page.getByRole("button", { name: "Log out" }).click();
+  await page.getByLabel("Password").waitFor();
+  assert.equal(ends(), before);
+  assert.deepEqual(provider.failures, []);
+  await page.done();
+});
+
 test("a login that is cancelled at the provider says so, and the next one succeeds", async () => {
   const { provider, server } = await pair();
   provider.people.grace = { ...GRACE };
@@ -123,6 +176,7 @@ const TOKENS = [
   ["RS256, the secret by HTTP basic, claims from the userinfo endpoint", { client: { token_endpoint_auth_method: "client_secret_basic" } }, ["POST /token 200 Basic", "GET /me 200 Bearer"]],
   ["ES256, the secret in the body, claims in the ID token", { client: { token_endpoint_auth_method: "client_secret_post" }, config: { clientAuthMethods: ["client_secret_post"], conformIdTokenClaims: false }, keys: [signingKey("ES256", "one")] }, ["POST /token 200"]],
   ["EdDSA, a public client", { client: { token_endpoint_auth_method: "none" }, secret: "", keys: [signingKey("EdDSA", "one")] }, ["POST /token 200", "GET /me 200 Bearer"]],
+  ["Ed25519, the newer name of EdDSA", { keys: [signingKey("Ed25519", "one")] }, ["POST /token 200 Basic", "GET /me 200 Bearer"]],
 ];
 for (const [name, options, calls] of TOKENS) {
   test(`ID tokens: ${name}`, async () => {
@@ -133,6 +187,8 @@ for (const [name, options, calls] of TOKENS) {
     await inside(page);
     const { operator } = await me(page);
     assert.deepEqual([operator.name, operator.email, operator.role], ["ada", "ada@example.com", "analyst"]);
+    const [{ value: token }] = (await page.context().cookies(`${server.url}${NS}/session/_logout`)).filter((cookie) => cookie.name === "palisade_id_token");
+    assert.equal(tokenPart(token, 0).alg, name.split(",")[0]);
     assert.deepEqual(provider.seen.filter((call) => /^\S+ \/(token|me) /.test(call)), calls);
     assert.deepEqual(provider.failures, []);
     await page.done();
@@ -183,17 +239,17 @@ test("the provider demands PKCE, and accepts a code for the login alone that it 
   await other.done();
 });
 
-test("keys that are changed at the provider are read again, and a key that has the id of a known one is of no use", { skip: existsSync(FAKETIME) ? false : "there is no libfaketime: run `make faketime`" }, async () => {
+test("keys that are changed at the provider are read again; an unknown key, and one that has the id of a known one, are explained", { skip: existsSync(FAKETIME) ? false : "there is no libfaketime: run `make faketime`" }, async () => {
   const clock = join(folder, "clock");
   writeFileSync(clock, "+0s");
   const [first, second] = [signingKey("ES256", "first"), signingKey("ES256", "second")];
-  const { provider, server } = await pair({ keys: [first], env: { LD_PRELOAD: FAKETIME, FAKETIME_TIMESTAMP_FILE: clock, FAKETIME_NO_CACHE: "1", FAKETIME_DONT_FAKE_MONOTONIC: "1" } });
+  const { provider, server } = await pair({ keys: [first], more: ["--oidc-local-logout"], env: { LD_PRELOAD: FAKETIME, FAKETIME_TIMESTAMP_FILE: clock, FAKETIME_NO_CACHE: "1", FAKETIME_DONT_FAKE_MONOTONIC: "1" } });
   provider.people.grace = { ...GRACE };
   const page = await toProvider(server);
   await loginAt(page, "grace");
   await inside(page);
-  const again = async () => {
-    await page.getByRole("button", { name: "Log out" }).click();
+  const again = async (isInside = true) => {
+    if (isInside) await page.getByRole("button", { name: "Log out" }).click();
     await page.waitForURL("**/console/login");
     await page.getByRole("button", { name: "Log in with Example" }).click();
     await loginAt(page, "grace");
@@ -211,11 +267,20 @@ test("keys that are changed at the provider are read again, and a key that has t
   await again();
   await inside(page);
   assert.equal(reads(), 2);
+  // One that signs before the set is read again: what is wrong, and until when.
+  provider.rotate([signingKey("ES256", "third")]);
+  writeFileSync(clock, "+80s");
+  await again();
+  const [, seconds] = /^The provider has signed with a key that it does not publish\. Try again in (\d+) s\..* Reference: [\w-]{8,}/.exec(await page.getByRole("alert").textContent());
+  assert.ok(seconds > 0 && seconds <= 45, seconds);
+  assert.equal(reads(), 2);
+  assert.match(server.log, /the ID token is signed with the key `third` \(ES256\); the key set \(http:\/\/[\w.:]+\/jwks, read at [\dT:.-]+Z\) has `second` \(ES256\)/);
+  await axe(page, "an unknown key");
   // Another key with the id of one that is known: its signature is wrong, and nothing is read for it.
   provider.rotate([signingKey("ES256", "second")]);
   writeFileSync(clock, "+130s");
-  await again();
-  assert.match(await page.getByRole("alert").textContent(), /Begin it again\. Reference/);
+  await again(false);
+  assert.match(await page.getByRole("alert").textContent(), /^The provider’s answer about you is not accepted\..* Reference/);
   assert.equal(reads(), 2);
   assert.deepEqual(provider.failures, []);
   await page.done();

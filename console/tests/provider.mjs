@@ -10,7 +10,7 @@ const speak = () => Object.assign(console, { info, warn });
 hush();
 const { default: Certified } = await import("oidc-provider").finally(speak);
 
-const KINDS = { RS256: ["rsa", { modulusLength: 2048 }], ES256: ["ec", { namedCurve: "P-256" }], EdDSA: ["ed25519", {}] };
+const KINDS = { RS256: ["rsa", { modulusLength: 2048 }], ES256: ["ec", { namedCurve: "P-256" }], EdDSA: ["ed25519", {}], Ed25519: ["ed25519", {}] };
 
 /** A private key (JWK) for ID tokens of an algorithm. */
 export function signingKey(alg, kid) {
@@ -69,6 +69,11 @@ export class Provider {
     this.server.closeAllConnections();
     this.server.close();
   }
+}
+
+/** Confirms, or declines, the logout at the provider's page. */
+export async function logoutAt(page, yes = true) {
+  await page.getByRole("button", { name: yes ? "Yes, sign me out" : "No, stay signed in" }).click();
 }
 
 /** Logs in at the provider's page, and allows the client what it asks for. */

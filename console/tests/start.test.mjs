@@ -117,6 +117,42 @@ test("the figures of the first drawing are not those of an overview that is open
   await page.done();
 });
 
+test("the overview is one drawing of three files, without the texts of other pages", async () => {
+  const page = await open(browser, server);
+  await login(page);
+  const asked = scripts(page);
+  await page.goto("/console/");
+  await page.locator(".figure").first().waitFor();
+  assert.deepEqual([...new Set(asked)].sort(), ["app", "chunk", "main", "overview"]);
+  assert.equal(asked.length, 4);
+  // The next page brings them.
+  await page.getByRole("link", { name: "Audit log" }).click();
+  await page.getByRole("heading", { name: "Audit log" }).waitFor();
+  assert.ok(asked.includes("en"));
+  await page.done();
+});
+
+test("what is below the screen waits until it is looked at, and no longer than a few seconds", async () => {
+  const page = await open(browser, server, { viewport: { width: 1360, height: 400 } });
+  await login(page);
+  let lists = 0;
+  page.on("request", (request) => (lists += request.url().includes("/entities/") ? 1 : 0));
+  await page.goto("/console/");
+  const panel = page.locator(".panel", { hasText: "What is not protected" });
+  await panel.getByText("Loading …").waitFor();
+  await page.waitForLoadState("networkidle");
+  assert.equal(lists, 0);
+  await panel.scrollIntoViewIfNeeded();
+  await panel.getByText("Loading …").waitFor({ state: "detached" });
+  assert.equal(lists, 3);
+  // Without scrolling as well: a search in the page finds it.
+  await page.goto("/console/");
+  await panel.getByText("Loading …").waitFor();
+  await panel.getByText("Loading …").waitFor({ state: "detached" });
+  assert.equal(await page.evaluate(() => scrollY), 0);
+  await page.done();
+});
+
 test("a page whose figures are late says so", async () => {
   const page = await open(browser, server);
   await login(page);

@@ -57,6 +57,14 @@ test("the chart names midnights across a change of the clock, and the figures un
   await page.locator(".chart figcaption", { hasText: `Refused: ${10 * index}` }).filter({ hasText: "Observed: 3" }).filter({ hasText: time }).waitFor();
   await page.getByRole("heading", { name: "Overview" }).hover();
   await page.locator(".chart figcaption", { hasText: time }).waitFor({ state: "detached" });
+  // The same in words, by the keyboard.
+  assert.equal(await page.locator(".chart table").count(), 0);
+  await page.getByText("Figures as a table").focus();
+  await page.keyboard.press("Enter");
+  const table = page.getByRole("table", { name: "Refused and observed requests, 1 week" });
+  assert.equal(await table.getByRole("row").count(), 169);
+  await table.getByRole("row", { name: `${time} ${new Intl.NumberFormat("en-GB").format(10 * index)} 3` }).waitFor();
+  await axe(page, "the figures of the chart as a table");
   await page.done();
 });
 

@@ -162,8 +162,13 @@ impl Console {
     /// When it is not answered with 200.
     #[must_use]
     pub fn show(&self, path: &str) -> Value {
-        let request = Request::get(format!("{NS}/{path}")).header("cookie", &self.cookie);
-        self.send(&request).unwrap_or_else(|error| panic!("no answer to {path}: {error}"))
+        self.send(&self.request(path)).unwrap_or_else(|error| panic!("no answer to {path}: {error}"))
+    }
+
+    /// The request that reads another part of the console, such as `events/_search`.
+    #[must_use]
+    pub fn request(&self, path: &str) -> Request {
+        Request::get(format!("{NS}/{path}")).header("cookie", &self.cookie)
     }
 
     fn send(&self, request: &Request) -> io::Result<Value> {

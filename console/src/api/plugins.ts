@@ -69,6 +69,8 @@ export interface Profiled {
   key: string;
   target: Target;
   path: string;
+  /** Paths that it was seen on: more than one where names at a place of them are one. */
+  paths: number;
   requests: number;
   callers: number;
   networks: number;
@@ -77,6 +79,8 @@ export interface Profiled {
   values: string | null;
   fitting: number | null;
   seclang: string | null;
+  /** The number of the rule that is written already. */
+  written: number | null;
   note: string;
 }
 

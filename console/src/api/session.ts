@@ -116,10 +116,11 @@ async function begin(path: string, body: unknown): Promise<LoggedIn> {
   return answer.done === false && answer.ticket ? { ticket: answer.ticket, code: answer.code ?? true, passkey: answer.passkey ?? false } : { session: keep(answer) };
 }
 
-/** Ends the session. */
-export async function logout(): Promise<void> {
-  await call("POST", "/session/_logout", { body: {} });
+/** Ends the session. What it answers is where the browser ends its session at the provider; null if there is nothing to end. */
+export async function logout(): Promise<string | null> {
+  const { url } = await post<{ url?: string | null }>("/session/_logout", {});
   setCsrf("");
+  return url ?? null;
 }
 
 /** The operator's own sessions. */

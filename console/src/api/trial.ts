@@ -63,12 +63,11 @@ function causes({ event }: Stored, plugin: string | undefined): Cause[] {
   }
   // An event has the signals of the plugins before it as well.
   const own = (event.threat?.signals ?? []).filter(({ module }) => !plugin || module === plugin);
-  return own.flatMap(({ tag, source, detail }): Cause[] => {
+  return own.flatMap(({ tag, source, detail, rules = [] }): Cause[] => {
     const name = tag ?? source ?? "";
     if (plugin === "honeypot") return [{ name: typeof detail === "string" ? detail : name, note: "" }];
-    // The WAF's signal names the first rule that matched, and how many more did.
-    const rule = /^rule (\d+): (.*?)(?: and \d+ more)?$/s.exec(typeof detail === "string" ? detail : "");
-    return [{ name, note: "" }, ...(rule && source === "waf.seclang" ? [{ name: rule[1] ?? "", note: rule[2] ?? "" }] : [])];
+    const named = rules.filter(({ id }) => !isReport(id)).map(({ id, message }) => ({ name: String(id), note: message ?? "" }));
+    return [{ name, note: "" }, ...named];
   });
 }
 

@@ -9,11 +9,20 @@ function kept<T>(name: string, make: () => T): T {
   return formats.get(name) as T;
 }
 
+/** The marks of thousands and of decimals where digits are grouped by three; other languages have them from `Intl`. */
+const MARKS: Record<string, [string, string]> = { en: [",", "."], "en-US": [",", "."], "en-GB": [",", "."], de: [".", ","], "de-DE": [".", ","] };
+/** Above this a double has no tenths. */
+const MOST = 2 ** 49;
+
 /** A number with the separators of the language and at most one decimal. */
 export function number(value: number): string {
-  // Digits without a separator are the same in every language of the console; the first use of `Intl` in a page takes about 10 ms.
+  // The first use of `Intl` in a page takes about 10 ms, which a number on the first page should not cost.
   if (Number.isInteger(value) && value >= 0 && value < 1000) return String(value);
-  return kept("number", () => new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 })).format(value);
+  const marks = MARKS[locale()];
+  const tenths = Math.round(Math.abs(value) * 10);
+  if (!marks || !(tenths <= MOST)) return kept("number", () => new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 })).format(value);
+  const whole = String(Math.floor(tenths / 10)).replace(/\B(?=(\d{3})+$)/g, marks[0]);
+  return `${value < 0 ? "-" : ""}${whole}${tenths % 10 ? marks[1] + (tenths % 10) : ""}`;
 }
 
 /** A size in bytes. */

@@ -1,33 +1,44 @@
 /** Texts, numbers and times in the operator's language. */
-import { en } from "./en";
+import type { en } from "./en";
+import { frameEn } from "./frame-en";
 import { language } from "./language";
 import { fill, startTexts, type Parameters, type StartKey } from "./start";
 
 export * from "./format";
 export { language, setLanguage, type Language } from "./language";
 
+type FrameKey = keyof typeof frameEn;
 type MainKey = keyof typeof en;
 /** The names of all texts. */
-export type Key = MainKey | StartKey;
+export type Key = MainKey | FrameKey | StartKey;
 /** A text for one and for any other count. */
 export interface Forms {
   readonly one: string;
   readonly other: string;
 }
+type CountedOf<T> = { [K in keyof T]: T[K] extends Forms ? K : never }[keyof T];
 /** The names of texts that depend on `{count}`. */
-export type Counted = { [K in MainKey]: (typeof en)[K] extends Forms ? K : never }[MainKey];
+export type Counted = CountedOf<typeof en> | CountedOf<typeof frameEn>;
 /** A catalogue: every key has a text, or its forms. The type makes a missing or superfluous key an error of the build. */
 export type Catalogue = { readonly [K in MainKey]: K extends Counted ? Forms : string };
+/** The same of the texts that the frame and the overview need. */
+export type FrameCatalogue = { readonly [K in FrameKey]: K extends Counted ? Forms : string };
 
-let texts: Catalogue = en;
+let frame: FrameCatalogue = frameEn;
+let texts: Partial<Catalogue> = {};
 
-/** Loads the catalogue of the language. English is part of the application. */
+/** Loads the texts of the frame and of the overview in the operator's language. English is part of the application. */
+export async function loadFrame(): Promise<void> {
+  if (language() === "de") frame = (await import("./frame-de")).frameDe;
+}
+
+/** Loads all further texts, which every page but the overview needs. */
 export async function loadCatalogue(): Promise<void> {
-  if (language() === "de") texts = (await import("./de")).de;
+  texts = language() === "de" ? (await import("./de")).de : (await import("./en")).en;
 }
 
 function textOf(key: Key): string | Forms | undefined {
-  return texts[key as MainKey] ?? startTexts()[key as StartKey];
+  return frame[key as FrameKey] ?? texts[key as MainKey] ?? startTexts()[key as StartKey];
 }
 
 /** A text, with `{name}` replaced by parameters. One with forms takes the form for `count`, which is a number. */

@@ -51,9 +51,6 @@ export interface Subject {
   after: Entity;
   /** Filters of the events that tell what would have been held back. */
   filters: Filters;
-  /** Null: `filters` say all. Otherwise the routes are found whose chains follow the document. */
-  routes: (string | null)[] | null;
-  isPolicy: boolean;
   /** The plugin reports one event a minute for each caller or kind of mismatch, so that more requests are affected than there are events. */
   sampled: boolean;
 }
@@ -68,7 +65,7 @@ export function policySubject(collection: string, tagged: Tagged): Subject {
     "waf-configs": { config: entity.id, dry_run: "true" },
     "honeypot-policies": { policy: `honeypot-policies/${entity.id}`, plugin: "honeypot", outcome: "observed" },
   };
-  return { title: entity.name || entity.id, collection, tagged, after: { ...entity, ...POLICIES[collection]?.enforcing }, filters: filters[collection] ?? {}, routes: null, isPolicy: true, sampled: false };
+  return { title: entity.name || entity.id, collection, tagged, after: { ...entity, ...POLICIES[collection]?.enforcing }, filters: filters[collection] ?? {}, sampled: false };
 }
 
 /** A plugin of a route or of the global chain that has a dry run of its own. */
@@ -80,33 +77,39 @@ export function pluginSubject(tagged: Tagged, step: ChainStep): Subject | null {
   return {
     title: `${step.title}, ${of}`, collection: step.global ? "global-config" : "routes", tagged, after: enforcedIn(entity, step.global, step.enforcedBy),
     filters: { plugin: name, ...(step.global ? {} : { route: entity.id }), outcome: "observed", dry_run: "true" },
-    routes: step.global ? null : [entity.id], isPolicy: false, sampled: SAMPLED.has(name),
+    sampled: SAMPLED.has(name),
   };
 }
 
 interface Evidence {
   trial: Trial;
+  /** Shown alone: which events count is up to the filters. Null stands for requests without a route. */
   routes: (string | null)[];
   stored: boolean;
   /** Bans would be made, and the gate of the chain does not enforce them. */
   gateIsOpen: boolean;
 }
 
-async function evidence({ collection, tagged, filters, routes, isPolicy }: Subject, signal: AbortSignal): Promise<Evidence> {
-  const status = eventStatus(signal).catch(() => null);
-  const id = tagged.entity.id;
-  if (routes !== null && filters.plugin !== "fail2ban") return { trial: await trial(filters, signal), routes, stored: (await status)?.enabled ?? false, gateIsOpen: false };
+async function evidence(subject: Subject, signal: AbortSignal): Promise<Evidence> {
+  const [tried, status, chains] = await Promise.all([trial(subject.filters, signal), eventStatus(signal).catch(() => null), chainsWith(subject, signal)]);
+  return { trial: tried, stored: status?.enabled ?? false, ...chains };
+}
+
+/** The routes whose chains the document is part of, and whether a gate of them lets banned callers pass. */
+async function chainsWith({ collection, tagged: { entity }, filters }: Subject, signal: AbortSignal): Promise<Pick<Evidence, "routes" | "gateIsOpen">> {
+  const bans = filters.plugin === "fail2ban";
+  if (collection === "routes" && !bans) return { routes: [entity.id], gateIsOpen: false };
   const [{ global, policies }, all] = await Promise.all([loadPolicies(signal), list("routes", signal)]);
   const enabled = all.filter((route) => route.enabled !== false);
-  // The global chain runs before every route, and where there is none.
-  const using = routes ?? (isPolicy ? routesOf(collection, id, enabled, global, policies) : [null, ...enabled.map((route) => route.id)]);
   // Bans of the global chain are enforced by the gate of each route, or by one of its own; what has no route reaches no backend.
-  const chains = collection === "routes" ? [tagged.entity] : enabled;
-  const gateIsOpen = filters.plugin === "fail2ban" && chains.some((route) => {
+  const gateIsOpen = bans && (collection === "routes" ? [entity] : enabled).some((route) => {
     const gates = chainOf(route, global, policies).filter(({ plugin }) => plugin?.name === "threat-gate");
     return gates.length > 0 && !gates.some(({ state }) => state === "active");
   });
-  return { trial: await trial(filters, signal), routes: using, stored: (await status)?.enabled ?? false, gateIsOpen };
+  if (collection === "routes") return { routes: [entity.id], gateIsOpen };
+  // The global chain runs before every route, and where there is none.
+  const routes = isEnforcedOnItsPage(collection) ? routesOf(collection, entity.id, enabled, global, policies) : [null, ...enabled.map((route) => route.id)];
+  return { routes, gateIsOpen };
 }
 
 /** The dialog. */
@@ -163,10 +166,6 @@ export function Enforce({ subject, onClose, reload }: { subject: Subject; onClos
 function Verdict({ of: { trial, routes, stored, gateIsOpen }, subject }: { of: Evidence; subject: Subject }) {
   const from = new Date(Date.now() - 86_400_000).toISOString();
   const filters: Record<string, string> = { ...subject.filters, from };
-  // Rules are named by the events of the WAF alone, which do not name a threat policy: a single route comes nearest.
-  const [only, ...more] = trial.byRoute;
-  const ofRoute = only && only.name !== "-" && more.length === 0 ? { route: only.name } : {};
-  const ofRule = (rule: string) => (subject.collection === "threat-policies" ? { type: "trail", dry_run: "true", ...ofRoute, from, rule } : { ...filters, rule });
   const bans = subject.filters.plugin === "fail2ban";
   if (!stored) return <p class="notice warn" role="status">{t("enforce.no_store")}</p>;
   return (
@@ -182,7 +181,7 @@ function Verdict({ of: { trial, routes, stored, gateIsOpen }, subject }: { of: E
       <p class="muted">{routes.length > 0 ? <>{t("enforce.routes")} {routes.map((route) => <span key={route ?? ""}><Badge>{route ?? t("overview.no_route")}</Badge> </span>)}</> : ""}</p>
       {trial.requests > 0 && (
         <div class="columns">
-          <Top title={t("enforce.by_rule")} of={trial.byRule} link={(name) => (/^\d+$/.test(name) ? href("/events", ofRule(name)) : null)} />
+          <Top title={t("enforce.by_rule")} of={trial.byRule} link={(name) => (/^\d+$/.test(name) ? href("/events", { ...filters, rule: name }) : null)} />
           <Top title={t("enforce.by_route")} of={trial.byRoute} name={(name) => (name === "-" ? t("overview.no_route") : name)} link={(name) => (name === "-" ? null : href("/events", { ...filters, route: name }))} />
           <Top title={t("enforce.by_caller")} of={trial.byCaller} link={(name) => href("/events", { ...filters, ref: name })} />
           <Top title={t("enforce.by_action")} of={trial.byAction} name={(name) => word("decision", name)} link={(name) => (subject.collection === "waf-configs" ? null : href("/events", { ...filters, action: name }))} />

@@ -64,9 +64,10 @@ function Row({ of, chosen, toggle }: { of: Profiled; chosen: boolean; toggle: ((
   return (
     <tr>
       <th scope="row" class="mono">
-        {of.seclang ? <label><input type="checkbox" checked={chosen} disabled={!toggle} onChange={() => toggle?.()} /> {of.target.full}</label> : of.target.full}
+        {of.seclang && of.written === null ? <label><input type="checkbox" checked={chosen} disabled={!toggle} onChange={() => toggle?.()} /> {of.target.full}</label> : of.target.full}
+        {of.written !== null && <span class="muted"> {t("learning.profile.is_written", { number: String(of.written) })}</span>}
       </th>
-      <td class="mono">{of.path}</td>
+      <td class="mono">{of.path}{of.paths > 1 && <span class="muted"> {t("learning.profile.paths", { count: of.paths })}</span>}</td>
       <td>{word("learning.profile.kind", of.kind)}</td>
       <td>{of.values ?? <span class="muted">{of.note}</span>}</td>
       <td class="end">{number(of.distinct)}</td>

@@ -2,12 +2,13 @@
 import { list, type Entity } from "../api/entities";
 import { t } from "../i18n";
 import { href } from "../router";
-import { useLoaded, type Begun } from "../ui/async";
+import { useLoaded } from "../ui/async";
 import { Badge, Panel } from "../ui/bits";
 import { Show } from "../ui/page";
+import { useInView } from "../ui/view";
 
 /** Something without protection, and the page that mends it. */
-export interface Gap {
+interface Gap {
   id: string;
   text: string;
   what: string;
@@ -15,7 +16,7 @@ export interface Gap {
 }
 
 /** The gaps that the entities show. */
-export function gaps(routes: Entity[], policies: Entity[], configs: Entity[]): Gap[] {
+function gaps(routes: Entity[], policies: Entity[], configs: Entity[]): Gap[] {
   const found: Gap[] = [];
   const name = (entity: Entity) => entity.name || entity.id;
   for (const route of routes) {
@@ -32,27 +33,30 @@ export function gaps(routes: Entity[], policies: Entity[], configs: Entity[]): G
 }
 
 /** The gaps that there are now. */
-export async function loadGaps(signal?: AbortSignal): Promise<Gap[]> {
+async function loadGaps(signal?: AbortSignal): Promise<Gap[]> {
   return gaps(...(await Promise.all([list("routes", signal), list("threat-policies", signal), list("waf-configs", signal)])));
 }
 
-/** The panel of the overview. */
-export function Unprotected({ first }: { first: Begun<Gap[]> | null }) {
-  const found = useLoaded(loadGaps, [], 60, first);
+/** The panel of the overview: the last one, whose three lists are asked for once it is in view, or after a while without that. */
+export function Unprotected() {
+  const [place, isDue] = useInView<HTMLParagraphElement>();
+  return <Panel title={t("gaps.title")}>{isDue ? <Gaps /> : <p ref={place} class="empty" role="status">{t("state.loading")}</p>}</Panel>;
+}
+
+function Gaps() {
+  const found = useLoaded(loadGaps, [], 60);
   return (
-    <Panel title={t("gaps.title")}>
-      <Show of={found}>
-        {(found) => (
-          found.length === 0 ? <p><Badge tone="good">{t("gaps.none")}</Badge></p> : (
-            <ul class="lines">
-              {found.slice(0, 20).map((gap) => (
-                <li key={gap.id}><Badge tone="warn">{gap.text}</Badge> <strong>{gap.what}</strong> <a href={gap.to}>{t("gaps.mend")}<span class="sr-only"> {gap.what}</span></a></li>
-              ))}
-              {found.length > 20 && <li class="muted">{t("gaps.more", { count: found.length - 20 })}</li>}
-            </ul>
-          )
-        )}
-      </Show>
-    </Panel>
+    <Show of={found}>
+      {(found) => (
+        found.length === 0 ? <p><Badge tone="good">{t("gaps.none")}</Badge></p> : (
+          <ul class="lines">
+            {found.slice(0, 20).map((gap) => (
+              <li key={gap.id}><Badge tone="warn">{gap.text}</Badge> <strong>{gap.what}</strong> <a href={gap.to}>{t("gaps.mend")}<span class="sr-only"> {gap.what}</span></a></li>
+            ))}
+            {found.length > 20 && <li class="muted">{t("gaps.more", { count: found.length - 20 })}</li>}
+          </ul>
+        )
+      )}
+    </Show>
   );
 }

@@ -11,7 +11,7 @@ import { Chart } from "../ui/chart";
 import { Page, Problem, Show } from "../ui/page";
 import { Time } from "../ui/time";
 import { isMissing } from "../api/http";
-import { Unprotected, loadGaps } from "./overview-gaps";
+import { Unprotected } from "./overview-gaps";
 
 const SPANS: Span[] = ["hour", "day", "week"];
 
@@ -23,7 +23,7 @@ function spanOf(query: URLSearchParams): Span {
 
 /** Begins the calls of the page that the address bar names. */
 export function begin() {
-  return { figures: begun(overview(spanOf(current().query))), state: begun(status()), gaps: begun(loadGaps()) } satisfies Record<string, Begun<unknown>>;
+  return { figures: begun(overview(spanOf(current().query))), state: begun(status()) } satisfies Record<string, Begun<unknown>>;
 }
 
 /** The first page. */
@@ -41,7 +41,7 @@ export default function OverviewPage({ calls }: PageProps) {
     >
       <Show of={state}>{(state) => <State state={state} />}</Show>
       {figures.data === null && isMissing(figures.error) ? <Panel title={t("overview.traffic")}><Problem error={figures.error} /></Panel> : <Show of={figures}>{(data) => <Figures data={data} span={span} />}</Show>}
-      <Unprotected first={first?.gaps ?? null} />
+      <Unprotected />
     </Page>
   );
 }

@@ -21,9 +21,9 @@ export function Result({ id }: { id: string }) {
   return (
     <Page title={t("replay.result")} actions={<a class="button" href={href("/replay")}>{t("action.back")}</a>}>
       <Show of={found}>
-        {({ job, diff, node }) => (
+        {({ job, diff }) => (
           <>
-            <Head of={job} node={node} reload={found.reload} />
+            <Head of={job} reload={found.reload} />
             {diff && <DiffView of={diff} id={id} />}
           </>
         )}
@@ -32,7 +32,7 @@ export function Result({ id }: { id: string }) {
   );
 }
 
-function Head({ of, node, reload }: { of: Job; node: string; reload: () => void }) {
+function Head({ of, reload }: { of: Job; reload: () => void }) {
   const [analyst, mayEnd] = [useMay("analyst"), useMayEnd()];
   const running = of.state === "waiting" || of.state === "running";
   const { part, parts, bytes, bytes_read } = of.progress;
@@ -63,7 +63,6 @@ function Head({ of, node, reload }: { of: Job; node: string; reload: () => void 
         [t("replay.by"), of.by],
         [t("replay.added"), <Time at={of.added_at} />],
         [t("replay.ended"), of.ended_at && <Time at={of.ended_at} />],
-        [t("replay.on"), node],
       ]} />
       {of.state === "done" && <p class="muted">{t("replay.limits")}</p>}
     </Panel>

@@ -24,8 +24,11 @@ function told(error: unknown, step: Step): string {
   if (!(error instanceof ApiError)) return problem(error);
   const reference = { reference: error.reference };
   if (error.word === "ticket_ended") return t("login.ticket_ended");
+  if (error.word === "second_factor_locked") return t("login.code.locked", reference);
   if (error.word === "passkey_refused") return t("login.passkey.refused", reference);
   if (error.word === "provider_failed") return t("login.provider.failed", reference);
+  if (error.word === "provider_key_unknown") return t("login.provider.key", { ...reference, seconds: error.retryAfter || 60 });
+  if (error.word === "token_refused") return t("login.provider.token", reference);
   if (error.word === "provider_denied") return t("login.provider.denied", reference);
   if (error.word === "not_allowed") return t("login.provider.not_allowed", reference);
   if (error.word === "login_refused") return t("login.provider.refused", reference);
@@ -35,13 +38,24 @@ function told(error: unknown, step: Step): string {
   return problem(error);
 }
 
-/** Shows the login in `root`, first with the token of a link or the answer of the provider; resolves with the session. `onTyping` is called once. */
-export async function showLogin(root: HTMLElement, token: string | null, answer: ProviderAnswer | null, onTyping: () => void): Promise<Session> {
+/** What the address bar brings: the token of a link, or the answer of the provider, which is `"out"` after a logout there. */
+export interface Brought {
+  token?: string | null;
+  answer?: ProviderAnswer | "out" | null;
+}
+
+/** Shows the login in `root`, first with what the address bar brings; resolves with the session. `onTyping` is called once. */
+export async function showLogin(root: HTMLElement, { token = null, answer = null }: Brought, onTyping: () => void): Promise<Session> {
   document.title = `${t("login.title")} · Palisade`;
   // Older releases have the password alone.
   const methods = loginMethods().catch(() => null);
-  if (!token && !answer) await Promise.race([methods, new Promise((resolve) => setTimeout(resolve, PATIENCE_MS))]);
-  return new Promise((resolve) => new LoginForm(root, token, onTyping, resolve).open(methods, answer));
+  const login = answer === "out" ? null : answer;
+  if (!token && !login) await Promise.race([methods, new Promise((resolve) => setTimeout(resolve, PATIENCE_MS))]);
+  return new Promise((resolve) => {
+    const form = new LoginForm(root, token, onTyping, resolve);
+    if (answer === "out") form.note(t("login.logged_out"));
+    void form.open(methods, login);
+  });
 }
 
 let wasShown = false;
@@ -57,11 +71,17 @@ class LoginForm {
   /** Its buttons, and what is to be said of them. */
   private readonly actions = el("div", { class: "stack" });
   private readonly form: HTMLFormElement;
+  private notice: HTMLElement | null = null;
 
   constructor(private readonly root: HTMLElement, private readonly token: string | null, onTyping: () => void, private readonly done: (session: Session) => void) {
     this.form = el("form", { class: "login panel" }, el("p", { class: "brand" }, t("app.name")), el("h1", {}, t("login.title")), this.fields, this.actions, el("div", { class: "preferences" }, ...preferences()));
     this.form.addEventListener("submit", (event) => this.submit(event));
     this.form.addEventListener("input", onTyping, { once: true });
+  }
+
+  /** Says something above the form until the next step. */
+  note(text: string): void {
+    this.notice = el("p", { class: "notice good", role: "status" }, text);
   }
 
   async open(methods: Promise<LoginMethods | null>, answer: ProviderAnswer | null): Promise<void> {
@@ -72,6 +92,7 @@ class LoginForm {
     // Answers that are here already are part of the first drawing.
     this.methods = await Promise.race([methods, null]);
     if (!answer && !this.token) this.show("password");
+    if (this.notice) this.fields.before(this.notice);
     this.root.replaceChildren(el("main", { class: "alone" }, this.form));
     // The browser focuses the field with `autofocus` when it draws the first one of a document: cheaper than here, where it has to draw at once.
     if (this.step === "password" && wasShown) this.focus();
@@ -132,6 +153,7 @@ class LoginForm {
   /** Disables the buttons while a call is under way; a message of the call before goes. */
   private busy(isBusy: boolean, error = ""): void {
     this.isBusy = isBusy;
+    this.notice?.remove();
     // In place, so that the focus stays.
     for (const button of this.actions.querySelectorAll("button")) button.disabled = isBusy;
     const submit = this.actions.querySelector("[type=submit]");

@@ -5,6 +5,9 @@ import { current, href, safeNext } from "../address";
 /** Where to go after a login at the provider, kept in this tab meanwhile. */
 const NEXT = "palisade.next";
 
+/** The state of a logout at the provider, kept in this tab meanwhile. */
+const LOGOUT = "palisade.logout";
+
 /** The token of a one-time link, taken out of the address bar at once. */
 export function takeToken(): string | null {
   if (!location.hash) return null;
@@ -13,12 +16,14 @@ export function takeToken(): string | null {
   return token;
 }
 
-/** What the provider has sent the browser back with, taken out of the address bar at once. */
-export function takeAnswer(): ProviderAnswer | null {
+/** What the provider has sent the browser back with, taken out of the address bar at once; `"out"` after the logout that this tab has begun. */
+export function takeAnswer(): ProviderAnswer | "out" | null {
   const { path, query } = current();
   const state = query.get("state");
   if (path !== "/login" || !state) return null;
   history.replaceState(null, "", href("/login"));
+  // A state alone is the answer to a logout.
+  if (!query.has("code") && !query.has("error")) return takeLogout() === state ? "out" : null;
   const answer: ProviderAnswer = { state };
   for (const name of ["code", "iss", "error"] as const) {
     const value = query.get(name);
@@ -32,6 +37,17 @@ export function loginAddress(): string {
   const { path, query } = current();
   if (path === "/login") return location.pathname + location.search;
   return href("/login", { next: path === "/" && query.size === 0 ? null : location.pathname + location.search });
+}
+
+/** Keeps the state of a logout while the browser is at the provider. */
+export function keepLogout(url: string): void {
+  sessionStorage.setItem(LOGOUT, new URL(url).searchParams.get("state") ?? "");
+}
+
+function takeLogout(): string | null {
+  const kept = sessionStorage.getItem(LOGOUT);
+  sessionStorage.removeItem(LOGOUT);
+  return kept;
 }
 
 /** Keeps where the operator wants to be while the browser is at the provider. */

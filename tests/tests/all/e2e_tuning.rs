@@ -306,6 +306,8 @@ fn profile(gateway: &Gateway, console: &Console, learned: &Value) {
     assert_eq!((applied.status, &applied.json()["count"]), (200, &json!(1)), "{}", applied.text());
     let entry = applied.json()["applied"][0].clone();
     assert!(entry["entry"].as_str().unwrap().starts_with("# Profile 5"), "{entry}");
+    let again = apply(PAGE);
+    assert!(again.status == 400 && again.text().contains("take it back first"), "{}", again.text());
     let reported = wait_for("a report of the rule", PATIENCE, || {
         assert_eq!(gateway.status(&odd), 200, "it refuses nothing");
         gateway

@@ -96,8 +96,10 @@ export async function mount(root: HTMLElement, session: Session, onEnd: () => vo
     if (url !== null) {
       // No call of a page that is still shown may lead to the login meanwhile.
       hasEnded = true;
-      render(null, root);
       keepLogout(url);
+      render(null, root);
+      // Back from the provider the browser may show the page as it was left, which is empty.
+      addEventListener("pageshow", (event) => event.persisted && location.reload());
       return location.assign(url);
     }
     navigate(href("/login"));

@@ -1,14 +1,12 @@
-/** Entry of the console: theme and language, then the session decides between the login and the application. */
+/** Entry of the console: the session decides between the login and the application. */
 import { current, href } from "./address";
 import { ApiError } from "./api/http";
 import { me, type Session } from "./api/session";
-import { language } from "./i18n/language";
 import { startText as t } from "./i18n/start";
 import { problem } from "./problem";
 import { el } from "./start/dom";
 import { showLogin, type Brought } from "./start/login";
 import { loginAddress, takeAnswer, takeNext, takeToken } from "./start/parameters";
-import { applyTheme } from "./theme";
 import "./styles/index.css";
 
 /** A text that comes and goes at once only flickers, and costs a layout: milliseconds. */
@@ -17,9 +15,6 @@ const PATIENCE_MS = 300;
 const root = document.getElementById("console");
 // Before anything else looks at the address: a token must not stay in it.
 const [token, answer] = [takeToken(), takeAnswer()];
-// Before the first call: the browser's process for the network answers what the cookies are, and the page waits for it.
-applyTheme();
-document.documentElement.lang = language();
 if (root) void (token || answer ? enterByLogin(root, { token, answer }) : start(root));
 
 async function start(root: HTMLElement): Promise<void> {

@@ -1,22 +1,15 @@
 /** Light and dark: the system's choice, unless the operator has made one. */
 export type Theme = "system" | "light" | "dark";
 
-const KEY = "palisade_theme";
-
-/** The theme that the operator chose in this browser. */
+/** The theme of the page: the control plane writes the one that this browser keeps into it. */
 export function theme(): Theme {
-  const stored = read(KEY);
-  return stored === "light" || stored === "dark" ? stored : "system";
+  const chosen = document.documentElement.dataset["theme"];
+  return chosen === "light" || chosen === "dark" ? chosen : "system";
 }
 
-/** Keeps a theme in this browser. */
+/** Shows a theme and keeps it in this browser. */
 export function setTheme(chosen: Theme): void {
-  write(KEY, chosen === "system" ? null : chosen);
-}
-
-/** Shows the theme that is kept. */
-export function applyTheme(): void {
-  const chosen = theme();
+  keep("palisade_theme", chosen === "system" ? null : chosen);
   if (chosen === "system") delete document.documentElement.dataset["theme"];
   else document.documentElement.dataset["theme"] = chosen;
 }
@@ -24,19 +17,11 @@ export function applyTheme(): void {
 /** How long a choice is kept, in seconds: a year, the most that browsers agree on. */
 const KEEP_S = 31_536_000;
 
-/** The cookies of this page. They are read once: the first reading waits for another process of the browser. */
-let cookies: string[] | null = null;
-
-/** A choice that is kept in this browser; null if there is none. In a cookie, because the first use of local storage makes the first page wait for more than a millisecond. */
-export function read(key: string): string | null {
-  const start = `${key}=`;
-  cookies ??= document.cookie.split("; ");
-  const kept = cookies.find((cookie) => cookie.startsWith(start));
-  return kept ? kept.slice(start.length) : null;
-}
-
-/** Keeps a choice, which has letters alone, for the pages of the console; null forgets it. A browser that refuses cookies keeps nothing. */
-export function write(key: string, value: string | null): void {
-  document.cookie = `${key}=${value ?? ""}; path=/console; max-age=${value === null ? 0 : KEEP_S}; samesite=strict`;
-  cookies = null;
+/**
+ * Keeps a choice, which has letters alone, for the pages of the console; null forgets it. A browser that refuses cookies keeps nothing. Only the
+ * control plane reads it, also when a link of another site leads here: a script that reads cookies makes the first page wait for another
+ * process of the browser.
+ */
+export function keep(key: string, value: string | null): void {
+  document.cookie = `${key}=${value ?? ""}; path=/console; max-age=${value === null ? 0 : KEEP_S}; samesite=lax`;
 }

@@ -139,7 +139,7 @@ test("from dry run to enforcing: what would have been held back, the difference,
   await row("By rule or signal", /77 .*img src=x.*5/).waitFor();
   await row("By rule or signal", /^.{0,3}<img src=x.*1$/).waitFor();
   assert.equal(await row("By rule or signal", /980170/).count(), 0, "it only writes scores down");
-  assert.match(await dialog.getByRole("link", { name: "942100" }).getAttribute("href"), /\/console\/events\?policy=threat-policies%2Ftrial&type=security&outcome=observed&dry_run=true&from=.*&rule=942100$/);
+  assert.match(await dialog.getByRole("link", { name: "942100", exact: true }).getAttribute("href"), /\/console\/events\?policy=threat-policies%2Ftrial&type=security&outcome=observed&dry_run=true&from=.*&rule=942100$/);
   await row("By route", /shop.*5/).waitFor();
   await row("Top callers", /ip:203.0.113.0.*2/).waitFor();
   assert.match(await dialog.getByRole("link", { name: "ip:203.0.113.0" }).getAttribute("href"), /\/console\/events\?policy=threat-policies%2Ftrial&type=security&outcome=observed&dry_run=true&from=.*&ref=ip%3A203\.0\.113\.0/);

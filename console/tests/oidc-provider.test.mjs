@@ -131,7 +131,12 @@ test("a logout ends the session here, then the one at the provider, and comes ba
   await page.waitForURL(`${server.url}/console/login`);
   await page.getByText("You are logged out.").waitFor();
   assert.equal(await page.evaluate(async (path) => (await fetch(path)).status, `${NS}/session/_me`), 401);
+  // Who has declined is known there still; only what this client was allowed is asked again.
   await page.getByRole("button", { name: "Log in with Example" }).click();
+  const allow = page.getByRole("button", { name: "Continue" });
+  await allow.waitFor();
+  assert.equal(await page.getByPlaceholder("Enter any login").count(), 0);
+  await allow.click();
   await inside(page);
   // A state that this tab has not sent says nothing, and is no answer to a login.
   await leave();

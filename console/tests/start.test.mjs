@@ -117,7 +117,7 @@ test("the figures of the first drawing are not those of an overview that is open
   await page.done();
 });
 
-test("the overview is one drawing of three files, without the texts of other pages", async () => {
+test("the overview is one drawing of three files beside the entry, without the texts of other pages", async () => {
   const page = await open(browser, server);
   await login(page);
   const asked = scripts(page);

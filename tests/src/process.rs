@@ -166,6 +166,28 @@ pub fn pinned(cpu: usize, program: &Path, arguments: Vec<String>) -> (PathBuf, V
     (taskset.to_path_buf(), all)
 }
 
+/// The resident memory of a process, in KiB.
+///
+/// # Errors
+/// There is no such process, or the system does not say.
+pub fn resident_kib(pid: u32) -> Result<u64, String> {
+    let path = format!("/proc/{pid}/status");
+    let status = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok())
+        .ok_or_else(|| format!("{path} does not say how much memory is resident"))
+}
+
+/// The same in MiB.
+///
+/// # Errors
+/// As [`resident_kib`].
+pub fn resident_mib(pid: u32) -> Result<f64, String> {
+    #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
+    let mib = resident_kib(pid)? as f64 / 1024.0;
+    Ok(mib)
+}
+
 /// Asks until there is an answer.
 ///
 /// # Errors

@@ -21,8 +21,6 @@ export interface Signal {
   at?: number | string;
   /** Of the WAF: the rule that refused or would have, and those that matched; at most 16. `message` is null where it quotes the request. */
   rules?: { id: number; message: string | null }[];
-  /** How many more there are. */
-  more_rules?: number;
 }
 
 /** A ban in force. */

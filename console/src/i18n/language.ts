@@ -1,16 +1,12 @@
 /** The operator's language. */
-import { read, write } from "../theme";
+import { keep } from "../theme";
 
 /** The languages of the console. */
 export type Language = "en" | "de";
 
-const KEY = "palisade_language";
-
-/** The language chosen in this browser, or that of the browser. */
+/** The language of the page: the control plane writes the one chosen in this browser into it, or that of the browser. */
 export function language(): Language {
-  const stored = read(KEY);
-  if (stored === "en" || stored === "de") return stored;
-  return navigator.language.toLowerCase().startsWith("de") ? "de" : "en";
+  return document.documentElement.lang === "de" ? "de" : "en";
 }
 
 /** The language with the region of the browser, which has its own clock and order of dates. */
@@ -20,5 +16,5 @@ export function locale(): string {
 
 /** Keeps a language; the page has to be loaded again. */
 export function setLanguage(chosen: Language): void {
-  write(KEY, chosen);
+  keep("palisade_language", chosen);
 }

@@ -1,7 +1,7 @@
 /** Theme and language: the two choices that are kept in the browser. */
 import { language, setLanguage, type Language } from "../i18n/language";
 import { startText as t } from "../i18n/start";
-import { applyTheme, setTheme, theme, type Theme } from "../theme";
+import { setTheme, theme, type Theme } from "../theme";
 import { el } from "./dom";
 
 /** Two labelled selections, for an element of the class `preferences`. */
@@ -9,10 +9,7 @@ export function preferences(): HTMLElement[] {
   const themes: [Theme, string][] = [["system", t("preferences.theme.system")], ["light", t("preferences.theme.light")], ["dark", t("preferences.theme.dark")]];
   const languages: [Language, string][] = [["en", "English"], ["de", "Deutsch"]];
   return [
-    choice(t("preferences.theme"), themes.map(([value, text]) => el("option", { value, selected: value === theme() }, text)), (value) => {
-      setTheme(value as Theme);
-      applyTheme();
-    }),
+    choice(t("preferences.theme"), themes.map(([value, text]) => el("option", { value, selected: value === theme() }, text)), (value) => setTheme(value as Theme)),
     choice(t("preferences.language"), languages.map(([value, text]) => el("option", { value, lang: value, selected: value === language() }, text)), (value) => {
       setLanguage(value as Language);
       location.reload();

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use sha2::{Digest, Sha256};
 
-use super::SECRET_BYTES;
+use super::{SECRET_BYTES, hex};
 
 /// Keys of a file, at most.
 pub const FACTOR_KEYS: usize = 16;
@@ -109,7 +109,7 @@ impl FactorKeys {
             let secret = key.key.open_in_place(nonce, bound_to(operator), &mut bytes).ok()?.to_vec();
             Some(StoredSecret::Open { secret, is_current: at == 0 })
         });
-        opened.unwrap_or_else(|| StoredSecret::Locked { key: id.iter().map(|byte| format!("{byte:02x}")).collect() })
+        opened.unwrap_or_else(|| StoredSecret::Locked { key: hex(&id) })
     }
 }
 

@@ -32,3 +32,8 @@ pub use second_factor::{
 };
 pub use session::{MAX_AGENT_CHARS, Session, SessionLimits, SessionOrigin, Via};
 pub use ticket::{CODE_TICKET_MILLIS, LOGIN_LINK_MILLIS, Ticket, TicketKind, TicketSecret, login_link};
+
+/// Bytes in hexadecimal.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

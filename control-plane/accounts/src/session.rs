@@ -4,6 +4,11 @@ use std::net::IpAddr;
 
 use sha2::{Digest, Sha256};
 
+use super::hex;
+
+/// The digits of a session's name.
+const ID_DIGITS: usize = 32;
+
 /// A session as it is kept: without its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
@@ -115,7 +120,9 @@ impl Session {
     #[must_use]
     pub fn id(&self) -> String {
         let digest = Sha256::new_with_prefix(b"palisade session id\0").chain_update(self.token_sha256).finalize();
-        digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        let mut id = hex(&digest);
+        id.truncate(ID_DIGITS);
+        id
     }
 
     /// When it ends if it is used all the time, in milliseconds since 1970.

@@ -77,7 +77,6 @@ fn media_type(name: &str) -> &'static str {
         Some("js") => "text/javascript; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
         Some("png") => "image/png",
-        Some("svg") => "image/svg+xml",
         Some("txt") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     }

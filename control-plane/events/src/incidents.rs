@@ -21,7 +21,7 @@ use super::event::{SecurityEvent, Source};
 use base::identity::Identity;
 
 /// The most incidents that are held where nothing else is configured.
-pub const MAX_INCIDENTS: usize = 50_000;
+const MAX_INCIDENTS: usize = 50_000;
 /// The most signals that are kept of an incident's last event.
 const MAX_SIGNALS: usize = 16;
 /// The most different categories, tags, actions, routes or nodes of one incident.

@@ -36,7 +36,7 @@ pub use exporters::ExporterStatus;
 pub use format::EventFormat;
 pub use hub::EventHub;
 pub use incidents::Place;
-pub use incidents::{IdentityRef, Incident, IncidentLimits, IncidentState, MAX_INCIDENTS, SharedText, TimelineEntry};
+pub use incidents::{IdentityRef, Incident, IncidentLimits, IncidentState, SharedText, TimelineEntry};
 pub use keep::{keep_incidents, restore_incidents, save_incidents};
 pub use keep_stored::{keep_events, keep_rollups, save_rollups};
 pub use live::{LiveBatch, LiveEvent, LiveEvents, LiveStream, MAX_LISTENERS, MAX_WAITING_EVENTS};

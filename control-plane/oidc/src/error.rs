@@ -10,8 +10,6 @@ const MAX_FOREIGN: usize = 200;
 pub struct OidcError {
     fault: OidcFault,
     detail: String,
-    /// Milliseconds until another login may succeed where this one has failed.
-    retry_millis: u64,
 }
 
 /// What kind of failure it is.
@@ -24,7 +22,10 @@ pub enum OidcFault {
     /// The provider takes the code, and its ID token or what it says about the person is not accepted.
     Token,
     /// The provider has signed the ID token with a key that its key set does not have.
-    UnknownKey,
+    UnknownKey {
+        /// Seconds until the key set may be read again; at least 1.
+        retry_seconds: u64,
+    },
     /// The provider itself has refused the login, or the person has cancelled it.
     Denied,
 }
@@ -33,7 +34,7 @@ pub enum OidcFault {
 
 impl OidcError {
     fn new(fault: OidcFault, detail: impl Into<String>) -> OidcError {
-        OidcError { fault, detail: detail.into(), retry_millis: 0 }
+        OidcError { fault, detail: detail.into() }
     }
 
     pub(super) fn provider(detail: impl Into<String>) -> OidcError {
@@ -49,7 +50,7 @@ impl OidcError {
     }
 
     pub(super) fn unknown_key(detail: impl Into<String>, retry_millis: u64) -> OidcError {
-        OidcError { retry_millis, ..OidcError::new(OidcFault::UnknownKey, detail) }
+        OidcError::new(OidcFault::UnknownKey { retry_seconds: retry_millis.div_ceil(1000).max(1) }, detail)
     }
 
     pub(super) fn denied(detail: impl Into<String>) -> OidcError {
@@ -60,12 +61,6 @@ impl OidcError {
     #[must_use]
     pub fn fault(&self) -> OidcFault {
         self.fault
-    }
-
-    /// Seconds until the key set may be read again, of [`OidcFault::UnknownKey`]; at least 1.
-    #[must_use]
-    pub fn retry_seconds(&self) -> u64 {
-        self.retry_millis.div_ceil(1000).max(1)
     }
 }
 

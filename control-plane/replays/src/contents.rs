@@ -2,11 +2,12 @@
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use store::replays::MAX_CHUNK;
+use store::replays::{MAX_CHUNK, chunks};
 use store::{Store, StoreError};
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -14,9 +15,15 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::ReplayError;
 use crate::error::io;
 
-/// The chunks of so many bytes.
-pub(crate) fn chunks(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(MAX_CHUNK as u64)).unwrap_or(u32::MAX)
+/// How long a recording may take to the store, however small it is.
+const WRITING: Duration = Duration::from_secs(300);
+/// How long each of its chunks may take beside that.
+const CHUNK_WRITING: Duration = Duration::from_secs(1);
+
+/// How long a recording of so many bytes may take to the store. Another control plane takes it for abandoned after a multiple of that
+/// ([`watch`](crate::watch)).
+pub(crate) fn time_of(bytes: u64) -> Duration {
+    WRITING + CHUNK_WRITING * chunks(bytes)
 }
 
 /// Writes a file to the store.
@@ -57,7 +64,8 @@ pub(crate) async fn read_file(store: &dyn Store, owner: &str, bytes: u64, path: 
     let mut file = options.write(true).create_new(true).mode(0o600).open(path).await.map_err(failed)?;
     let mut read = 0;
     for number in 0..chunks(bytes) {
-        let chunk = store.content(owner, number).await.map_err(|error| error.to_string())?.unwrap_or_default();
+        let chunk = store.content(owner, number).await.map_err(|error| error.to_string())?;
+        let Some(chunk) = chunk else { break };
         read += chunk.len() as u64;
         file.write_all(&chunk).await.map_err(failed)?;
     }
@@ -84,21 +92,25 @@ pub(crate) async fn write_text(store: &dyn Store, owner: &str, text: Vec<u8>) ->
     Ok(packed.len() as u64)
 }
 
-/// Reads [`write_text`]: so many chunks, which hold at most `most` bytes of text.
+/// Reads [`write_text`] of so many bytes, which hold at most `most` bytes of text; `None` where they are not all there.
 pub(crate) async fn read_text(
     store: &dyn Store,
     owner: &str,
-    chunks: u32,
+    bytes: u64,
     most: u64,
 ) -> Result<Option<String>, ReplayError> {
     let mut packed = Vec::new();
-    for number in 0..chunks {
+    for number in 0..chunks(bytes) {
         let Some(chunk) = store.content(owner, number).await? else { return Ok(None) };
         packed.extend(chunk);
     }
     let unpacking = tokio::task::spawn_blocking(move || {
         let mut text = String::new();
-        GzDecoder::new(packed.as_slice()).take(most).read_to_string(&mut text).map(|_| text)
+        let read = GzDecoder::new(packed.as_slice()).take(most + 1).read_to_string(&mut text)?;
+        match read as u64 > most {
+            true => Err(std::io::Error::other("it is longer than a result may be")),
+            false => Ok(text),
+        }
     });
     let text = unpacking.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
     text.map(Some).map_err(io("read the result"))
@@ -128,7 +140,14 @@ mod tests {
         let text = "{}".repeat(1 << 20);
         let bytes = write_text(&store, "t", text.clone().into_bytes()).await.unwrap();
         assert!(bytes < 64 << 10, "{bytes}");
-        assert_eq!(read_text(&store, "t", chunks(bytes), 4 << 20).await.unwrap(), Some(text));
+        assert_eq!(read_text(&store, "t", bytes, 2 << 20).await.unwrap(), Some(text));
+        assert!(read_text(&store, "t", bytes, (2 << 20) - 1).await.is_err(), "it is not cut off");
         assert_eq!(read_text(&store, "u", 1, 100).await.unwrap(), None);
+    }
+
+    #[test]
+    fn a_large_recording_has_more_time() {
+        assert_eq!(time_of(0), WRITING);
+        assert_eq!(time_of(256 << 20), WRITING + Duration::from_secs(512));
     }
 }

@@ -3,13 +3,70 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use crate::error::io as failed;
 use crate::recording::Recording;
+use crate::{ReplayError, Replays};
 
 /// What the file of a recording ends with.
 pub(crate) const DATA: &str = ".jsonl.gz";
 /// What the file about it ends with.
 const ABOUT: &str = ".json";
+/// How long nothing is moved after the store has failed: at first, and at most.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
+
+impl Replays {
+    /// Moves what an older release has kept on the disk to the store, however long the store fails.
+    pub(crate) async fn move_older(self) {
+        let (mut pause, mut before) = (AGAIN.0, String::new());
+        while let Err(error) = self.take_over().await {
+            let why = error.to_string();
+            if why != before {
+                tracing::warn!(why, "recordings of an older release cannot be moved to the store yet");
+            }
+            before = why;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(AGAIN.1);
+        }
+    }
+
+    /// Moves what can be moved; the rest stays where it is until the next start. An error: it is to be tried again.
+    async fn take_over(&self) -> Result<(), ReplayError> {
+        let Ok(folder) = self.folder() else { return Ok(()) };
+        let older = OlderRecordings::within(folder.join("recordings"));
+        let found = match older.load() {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "recordings of an older release cannot be read and stay on the disk until the next start");
+                return Ok(());
+            }
+        };
+        for recording in found {
+            let (id, name) = (recording.id.clone(), recording.name.clone());
+            let file = older.data(&id);
+            match self.take_one(recording, &file).await {
+                Ok(()) => {
+                    tracing::info!(recording = %id, name, "moved a recording to the store");
+                    older.remove(&id);
+                }
+                // The next ones would fail as well.
+                Err(error @ (ReplayError::Store(_) | ReplayError::Busy(_))) => return Err(error),
+                Err(error) => tracing::warn!(
+                    file = %file.display(), name,
+                    "a recording of an older release stays on the disk until the next start: {error}"
+                ),
+            }
+        }
+        older.close();
+        Ok(())
+    }
+
+    async fn take_one(&self, mut recording: Recording, file: &Path) -> Result<(), ReplayError> {
+        recording.bytes = std::fs::metadata(file).map_err(failed("read a recording"))?.len();
+        self.keep(&recording, file).await
+    }
+}
 
 /// The folder of such recordings.
 #[derive(Debug)]

@@ -28,6 +28,8 @@ pub(crate) struct Begun {
 #[derive(Default)]
 pub(crate) struct Queue {
     entries: Vec<Entry>,
+    /// The control plane is being stopped: what is added would never run.
+    closed: bool,
 }
 
 impl Queue {
@@ -43,8 +45,18 @@ impl Queue {
         self.entries.iter_mut().find(|entry| entry.job.id == id)
     }
 
-    pub(crate) fn add(&mut self, entry: Entry) {
+    /// Adds a job; it comes back where none is taken any more.
+    pub(crate) fn add(&mut self, entry: Entry) -> Option<Entry> {
+        if self.closed {
+            return Some(entry);
+        }
         self.entries.push(entry);
+        None
+    }
+
+    /// Whether no job is taken any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// Begins the first one that waits.
@@ -83,8 +95,9 @@ impl Queue {
         None
     }
 
-    /// All of them; none is left.
+    /// All of them; none is left, and none is taken any more.
     pub(crate) fn take_all(&mut self) -> Vec<Entry> {
+        self.closed = true;
         std::mem::take(&mut self.entries)
     }
 }

@@ -1,15 +1,13 @@
 //! The recordings and jobs in the store, as one control plane has them.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::clock;
 use store::Store;
-use store::replays::{
-    KeptReplays, NewReplay, RecordingBegun, RecordingRemoved, RecordingRoom, RecordingRow, ReplayAdded, ReplayEnd,
-    ReplayRow,
-};
+use store::replays::{KeptReplays, NewReplay, RecordingRemoved, ReplayAdded, ReplayEnd};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
@@ -25,11 +23,10 @@ use crate::{contents, names};
 
 /// The bytes of a result, without compression.
 pub(crate) const MAX_RESULT: u64 = 64 << 20;
-/// How long the contents of a recording may take to the store. Well below the time after which another control plane takes it for
-/// abandoned ([`watch`](crate::watch)).
-const WRITING: Duration = Duration::from_secs(300);
 /// How long it may take to say at the end that jobs were not done.
 const CLOSING: Duration = Duration::from_secs(3);
+/// Why a job has failed whose control plane was stopped.
+const STOPPED: &str = "its control plane was stopped before it was done; start it again";
 
 /// The recordings and jobs of the control planes that share a store, at one of them. Cheap to clone.
 #[derive(Clone)]
@@ -50,6 +47,8 @@ struct Inner {
     /// One upload at a time.
     uploads: Arc<Semaphore>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
+    /// The ids of rows that the log has said are not to be read.
+    unread: Mutex<HashSet<String>>,
 }
 
 impl Replays {
@@ -73,6 +72,7 @@ impl Replays {
             added: Notify::new(),
             uploads: Arc::new(Semaphore::new(1)),
             tasks: Mutex::default(),
+            unread: Mutex::default(),
         };
         let replays = Replays { inner: Arc::new(inner) };
         if !replays.store().is_dedicated() {
@@ -85,19 +85,19 @@ impl Replays {
             tokio::spawn(replays.clone().work()),
             tokio::spawn(replays.clone().beat()),
             tokio::spawn(replays.clone().watch()),
+            tokio::spawn(replays.clone().move_older()),
         ];
         replays.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner).extend(tasks);
         replays
     }
 
-    /// Ends the job that runs and those that wait here, and says so in the store. Recordings and results stay.
+    /// Ends the job that runs and those that wait here, and says so in the store. None is taken any more. Recordings and results stay.
     pub async fn close(&self) {
         self.abort().await;
         let ended = self.queue().take_all();
         let saying = async {
             for Entry { job, .. } in &ended {
-                let why = "its control plane was stopped before it was done; start it again";
-                if let Err(error) = self.end(job.clone(), JobState::Failed, Some(why.to_owned()), None, 0).await {
+                if let Err(error) = self.end(job.clone(), JobState::Failed, Some(STOPPED.to_owned()), None, 0).await {
                     tracing::warn!(%error, job = %job.id, "that a replay was not done could not be stored");
                 }
             }
@@ -105,13 +105,8 @@ impl Replays {
         let _late = tokio::time::timeout(CLOSING, saying).await;
     }
 
-    /// Ends everything that is under way without a word, as a kill does.
-    #[cfg(test)]
-    pub(crate) async fn kill(&self) {
-        self.abort().await;
-    }
-
-    async fn abort(&self) {
+    /// Ends everything that is under way, and says nothing of it in the store.
+    pub(crate) async fn abort(&self) {
         let tasks = std::mem::take(&mut *self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         // The future that waits for the child is dropped, which kills it.
         tasks.iter().for_each(JoinHandle::abort);
@@ -141,7 +136,7 @@ impl Replays {
     /// The store has failed.
     pub async fn recordings(&self) -> Result<Vec<Recording>, ReplayError> {
         let rows = self.store().recordings().await?;
-        Ok(rows.iter().filter_map(|row| serde_json::from_str(&row.json).ok()).collect())
+        Ok(rows.iter().map(|row| self.read_recording(row)).collect())
     }
 
     /// A recording.
@@ -188,7 +183,7 @@ impl Replays {
     /// Adds a job, which runs here as soon as those before it have ended.
     ///
     /// # Errors
-    /// There is no such recording, too many jobs wait, or the program is missing.
+    /// There is no such recording, too many jobs wait, the control plane is being stopped, or the program is missing.
     pub async fn start(&self, new: NewJob) -> Result<Job, ReplayError> {
         let recording = self.may_start(&new.recording).await?;
         let id = names::fresh_id("replay")?;
@@ -223,7 +218,12 @@ impl Replays {
             ReplayAdded::UnknownRecording => return Err(ReplayError::UnknownRecording),
             ReplayAdded::Busy(unfinished) => return Err(busy(unfinished)),
         }
-        self.queue().add(Entry { job: job.clone(), folder: Some(folder), cancel: Arc::default() });
+        let entry = Entry { job: job.clone(), folder: Some(folder), cancel: Arc::default() };
+        let late = self.queue().add(entry);
+        if let Some(Entry { job, .. }) = late {
+            self.end(job, JobState::Failed, Some(STOPPED.to_owned()), None, 0).await?;
+            return Err(stopping());
+        }
         self.inner.added.notify_one();
         Ok(job)
     }
@@ -234,6 +234,9 @@ impl Replays {
     /// As of [`Replays::start`].
     pub async fn may_start(&self, recording: &str) -> Result<Recording, ReplayError> {
         self.find_program()?;
+        if self.queue().is_closed() {
+            return Err(stopping());
+        }
         let found = self.recording(recording).await?;
         let unfinished = u32::try_from(self.queue().jobs().count()).unwrap_or(u32::MAX);
         if unfinished >= self.most_unfinished() {
@@ -253,21 +256,30 @@ impl Replays {
     /// The store has failed.
     pub async fn jobs(&self) -> Result<Vec<Job>, ReplayError> {
         let rows = self.store().replays().await?;
-        Ok(rows.iter().rev().filter_map(|row| self.read(row)).collect())
+        Ok(rows.iter().rev().map(|row| self.read(row)).collect())
     }
 
-    /// A job, and its result if it has one: the document of the program as it has written it.
+    /// A job, without its result.
     ///
     /// # Errors
-    /// There is none with this id, or its result cannot be read.
+    /// There is none with this id, or the store has failed.
+    pub async fn find(&self, id: &str) -> Result<Job, ReplayError> {
+        let row = self.store().replay(id).await?.ok_or(ReplayError::UnknownJob)?;
+        Ok(self.read(&row))
+    }
+
+    /// A job, and its result once it is done: the document of the program as it has written it.
+    ///
+    /// # Errors
+    /// There is none with this id, its result is no longer kept, or cannot be read.
     pub async fn job(&self, id: &str) -> Result<(Job, Option<String>), ReplayError> {
         let row = self.store().replay(id).await?.ok_or(ReplayError::UnknownJob)?;
-        let job = self.read(&row).ok_or(ReplayError::UnknownJob)?;
-        let result = match job.state {
-            JobState::Done => contents::read_text(self.store(), id, row.result_chunks, MAX_RESULT + 1).await?,
-            _ => None,
-        };
-        Ok((job, result))
+        let job = self.read(&row);
+        if job.state != JobState::Done {
+            return Ok((job, None));
+        }
+        let result = contents::read_text(self.store(), id, row.result_bytes, MAX_RESULT).await?;
+        result.map(|result| (job, Some(result))).ok_or(ReplayError::UnknownJob)
     }
 
     /// Ends a job, wherever it runs.
@@ -276,11 +288,10 @@ impl Replays {
     /// There is none with this id, or it has ended.
     pub async fn cancel(&self, id: &str) -> Result<Job, ReplayError> {
         let row = self.store().replay(id).await?.ok_or(ReplayError::UnknownJob)?;
-        let job = self.read(&row).ok_or(ReplayError::UnknownJob)?;
         if row.has_ended {
             return Err(ReplayError::Ended);
         }
-        let ended = self.end(job, JobState::Cancelled, None, None, 0).await?.ok_or(ReplayError::Ended)?;
+        let ended = self.end(self.read(&row), JobState::Cancelled, None, None, 0).await?.ok_or(ReplayError::Ended)?;
         // Another control plane learns it when it says next that it is there.
         let waited = self.queue().stop(id);
         drop(waited);
@@ -298,82 +309,10 @@ impl Replays {
         result_bytes: u64,
     ) -> Result<Option<Job>, ReplayError> {
         (job.state, job.error, job.ended_millis) = (state, error, Some(clock::now_millis()));
-        let end = ReplayEnd {
-            id: job.id.clone(),
-            beat,
-            json: json(&job)?,
-            result_bytes,
-            result_chunks: contents::chunks(result_bytes),
-        };
+        let end = ReplayEnd { id: job.id.clone(), beat, json: json(&job)?, result_bytes };
         let limits = self.limits();
         let keep = KeptReplays { replays: limits.ended as u64, bytes: limits.results_bytes };
         Ok(self.store().replay_end(end, keep).await?.then_some(job))
-    }
-
-    /// A job of the store; of one that runs here, as it is now.
-    pub(crate) fn read(&self, row: &ReplayRow) -> Option<Job> {
-        let here = || self.queue().get(&row.id).cloned();
-        let kept = || serde_json::from_str(&row.json).ok();
-        if row.has_ended { kept() } else { here().or_else(kept) }
-    }
-
-    /// The bytes that a further recording may have.
-    pub(crate) async fn room(&self) -> Result<u64, ReplayError> {
-        let (rows, limits) = (self.store().recordings().await?, self.limits());
-        let bytes: u64 = rows.iter().map(|row| row.bytes).sum();
-        if rows.len() >= limits.recordings || bytes >= limits.total_bytes {
-            return Err(self.full(rows.len() as u64, bytes));
-        }
-        Ok(limits.recording_bytes.min(limits.total_bytes - bytes))
-    }
-
-    fn full(&self, recordings: u64, bytes: u64) -> ReplayError {
-        let limits = self.limits();
-        ReplayError::Full(format!(
-            "{recordings} recordings with {} MiB are kept, as many as may ({} recordings, {} MiB); delete one",
-            bytes.div_ceil(1 << 20),
-            limits.recordings,
-            limits.total_bytes >> 20
-        ))
-    }
-
-    /// Keeps a recording: the contents of a file first, then what shows it.
-    pub(crate) async fn keep(&self, recording: &Recording, file: &Path) -> Result<(), ReplayError> {
-        let (store, limits) = (self.store(), self.limits());
-        let row = RecordingRow {
-            id: recording.id.clone(),
-            added_millis: recording.added_millis,
-            bytes: recording.bytes,
-            chunks: contents::chunks(recording.bytes),
-            json: json(recording)?,
-        };
-        let room = RecordingRoom { recordings: limits.recordings as u64, bytes: limits.total_bytes };
-        match store.recording_begin(row, room).await? {
-            RecordingBegun::Begun => {}
-            RecordingBegun::Listed => return Ok(()),
-            RecordingBegun::Removing => {
-                store.contents_sweep().await?;
-                return Err(ReplayError::Busy(
-                    "an earlier copy of the recording is being removed; try again".to_owned(),
-                ));
-            }
-            RecordingBegun::Full { recordings, bytes } => return Err(self.full(recordings, bytes)),
-        }
-        let written = tokio::time::timeout(WRITING, contents::write_file(store, &recording.id, file)).await;
-        let kept = match written {
-            Ok(Ok(())) => match store.recording_publish(&recording.id).await {
-                Ok(true) => return Ok(()),
-                Ok(false) => Err(too_slow()),
-                Err(error) => Err(error.into()),
-            },
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(too_slow()),
-        };
-        // What cannot be removed now is removed later (`watch`).
-        if let Err(error) = store.recording_abandon(&recording.id).await {
-            tracing::warn!(%error, recording = %recording.id, "a recording that was not kept could not be removed yet");
-        }
-        kept
     }
 
     pub(crate) fn folder(&self) -> Result<&Path, ReplayError> {
@@ -397,6 +336,11 @@ impl Replays {
         &self.inner.added
     }
 
+    /// Whether this is asked for the first time about a row.
+    pub(crate) fn is_first_time(&self, id: &str) -> bool {
+        self.inner.unread.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned())
+    }
+
     pub(crate) fn queue(&self) -> MutexGuard<'_, Queue> {
         self.inner.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -415,10 +359,10 @@ fn busy(unfinished: u32) -> ReplayError {
     ))
 }
 
-fn too_slow() -> ReplayError {
-    let seconds = WRITING.as_secs();
-    let error = std::io::Error::new(std::io::ErrorKind::TimedOut, format!("it took longer than {seconds} s"));
-    ReplayError::Io("write the recording to the store".to_owned(), error)
+fn stopping() -> ReplayError {
+    ReplayError::Busy(
+        "this control plane is being stopped; start the replay again when it is back, or at another one".to_owned(),
+    )
 }
 
 pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, ReplayError> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::replays::{MAX_CHUNK, RecordingBegun, RecordingRoom, RecordingRow};
+use store::replays::{MAX_CHUNK, NewReplay, RecordingBegun, RecordingRoom, RecordingRow, ReplayAdded};
 use store::{SqliteOptions, SqliteStore, Store};
 use tempfile::TempDir;
 
@@ -293,13 +293,13 @@ async fn jobs_and_uploads_of_one_that_is_gone_are_ended_and_others_are_not() {
     drop(place.pid().await);
     let job = place.start(&recording, "a").await.unwrap();
     place.pid().await;
-    let half = RecordingRow { id: "half".into(), bytes: 9, chunks: 1, ..RecordingRow::default() };
+    let half = RecordingRow { id: "half".into(), bytes: 9, ..RecordingRow::default() };
     let room = RecordingRoom { recordings: 9, bytes: 99 };
     assert_eq!(place.store.recording_begin(half, room).await.unwrap(), RecordingBegun::Begun);
     assert!(place.store.content_put("half", 0, vec![1; MAX_CHUNK]).await.unwrap());
     let (long, short) = (Duration::from_secs(1_000), Duration::from_millis(1));
     let mut seen = Seen::default();
-    let kept = Patience { silent: long, unlisted: long };
+    let kept = Patience { silent: long, unlisted: 1_000 };
     other.look(&mut seen, kept, true).await.unwrap();
     // The beat has moved on: the job counts as heard of from now on.
     let beat = async || place.store.replay(&job).await.unwrap().unwrap().beat;
@@ -307,14 +307,14 @@ async fn jobs_and_uploads_of_one_that_is_gone_are_ended_and_others_are_not() {
     while beat().await == before {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    other.look(&mut seen, Patience { silent: short, unlisted: long }, true).await.unwrap();
+    other.look(&mut seen, Patience { silent: short, unlisted: 1_000 }, true).await.unwrap();
     assert_eq!((place.state(&job).await, place.contents().len()), (JobState::Running, 2));
     // The control plane is killed: nothing says so in the store.
-    place.replays.kill().await;
+    place.replays.abort().await;
     other.look(&mut seen, kept, true).await.unwrap();
-    assert_eq!(place.store.recordings_begun().await.unwrap(), ["half"]);
+    assert_eq!(place.store.recordings_begun().await.unwrap().len(), 1);
     tokio::time::sleep(short * 5).await;
-    other.look(&mut seen, Patience { silent: short, unlisted: short }, false).await.unwrap();
+    other.look(&mut seen, Patience { silent: short, unlisted: 0 }, false).await.unwrap();
     let (failed, _) = other.job(&job).await.unwrap();
     assert_eq!(failed.state, JobState::Failed);
     assert!(failed.error.unwrap().contains("its control plane has stopped"));
@@ -323,24 +323,101 @@ async fn jobs_and_uploads_of_one_that_is_gone_are_ended_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn recordings_of_an_older_release_are_moved_to_the_store() {
-    let about = |id: &str, name: &str, added: u64, bytes: u64| {
-        let recording = Recording {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            source: Source::Upload,
-            by: "anna".to_owned(),
-            added_millis: added,
-            bytes,
-            requests: 3,
-            unreadable: 0,
-            reasons: Vec::new(),
-            first_millis: None,
-            last_millis: None,
-            unrouted: 0,
-        };
-        (recording.clone(), serde_json::to_vec_pretty(&recording).unwrap())
+async fn a_replay_without_a_result_leaves_nothing_and_one_that_has_lost_it_says_so() {
+    let place = Place::new(|_| {}).await;
+    let recording = place.record(b"1").await.unwrap().id;
+    let done = place.start(&recording, "a").await.unwrap();
+    place.until(&done, JobState::Done).await;
+    // As after a backup was restored, which has no contents.
+    fs::remove_dir_all(place.path("contents").join(&done)).unwrap();
+    assert!(matches!(place.replays.job(&done).await, Err(ReplayError::UnknownJob)));
+    assert_eq!(place.replays.find(&done).await.unwrap().state, JobState::Done);
+    place.hold();
+    let ended = place.start(&recording, "b").await.unwrap();
+    assert!(place.store.content_put(&ended, 0, vec![1]).await.unwrap());
+    assert_eq!(place.contents(), [&*recording, &*ended]);
+    place.replays.cancel(&ended).await.unwrap();
+    assert_eq!(place.contents(), [&*recording], "it has ended while its result was written");
+    place.store.content_put(&ended, 0, vec![1]).await.unwrap();
+    place.store.contents_sweep().await.unwrap();
+    assert_eq!(place.contents(), [&*recording], "its row stays, and has no contents");
+}
+
+#[tokio::test]
+async fn a_control_plane_that_stops_takes_no_replay() {
+    let place = Place::new(|_| {}).await;
+    let recording = place.record(b"1").await.unwrap().id;
+    place.replays.close().await;
+    let refused = place.start(&recording, "a").await.unwrap_err();
+    assert!(matches!(&refused, ReplayError::Busy(why) if why.contains("is being stopped")), "{refused}");
+    assert!(place.replays.jobs().await.unwrap().is_empty());
+    assert_eq!(names(&place.path("kept/jobs")), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_listed_and_removed() {
+    let place = Place::new(|_| {}).await;
+    let row = RecordingRow { id: "r".into(), bytes: 1, json: "{}".into(), ..RecordingRow::default() };
+    let room = RecordingRoom { recordings: 9, bytes: 99 };
+    place.store.recording_begin(row, room).await.unwrap();
+    assert!(place.store.recording_publish("r").await.unwrap());
+    let recording = place.replays.recording("r").await.unwrap();
+    assert_eq!((recording.name.as_str(), recording.by.as_str(), recording.bytes), ("(cannot be read)", "", 1));
+    for (id, json) in [("a", ""), ("b", "[]")] {
+        let new = NewReplay { id: id.into(), recording: "r".into(), runner: "gone".into(), json: json.into() };
+        assert_eq!(place.store.replay_add(new, 9).await.unwrap(), ReplayAdded::Added);
+    }
+    assert_eq!(place.replays.jobs().await.unwrap().len(), 2);
+    assert_eq!(place.replays.cancel("a").await.unwrap().state, JobState::Cancelled);
+    let none = Patience { silent: Duration::ZERO, unlisted: 1_000 };
+    let mut seen = Seen::default();
+    place.replays.look(&mut seen, none, false).await.unwrap();
+    place.replays.look(&mut seen, none, false).await.unwrap();
+    assert_eq!((place.state("a").await, place.state("b").await), (JobState::Cancelled, JobState::Failed));
+    place.replays.delete("r").await.unwrap();
+    assert!(place.replays.recordings().await.unwrap().is_empty());
+}
+
+/// A recording of an older release, and the file about it.
+fn about(id: &str, name: &str, added: u64, bytes: u64) -> (Recording, Vec<u8>) {
+    let recording = Recording {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        source: Source::Upload,
+        by: "anna".to_owned(),
+        added_millis: added,
+        bytes,
+        requests: 3,
+        unreadable: 0,
+        reasons: Vec::new(),
+        first_millis: None,
+        last_millis: None,
+        unrouted: 0,
     };
+    let about = serde_json::to_vec_pretty(&recording).unwrap();
+    (recording, about)
+}
+
+#[tokio::test]
+async fn an_older_recording_that_fails_does_not_stop_the_others() {
+    let prepare = |folder: &Path| {
+        let shelf = folder.join("kept/recordings");
+        fs::create_dir_all(&shelf).unwrap();
+        // The store takes no such name.
+        for (id, added) in [("recording-1", 1), ("recording_2", 2)] {
+            fs::write(shelf.join(format!("{id}.json")), about(id, id, added, 2).1).unwrap();
+            fs::write(shelf.join(format!("{id}.jsonl.gz")), b"ab").unwrap();
+        }
+    };
+    let place = Place::prepared(|_| {}, prepare).await;
+    let shelf = place.path("kept/recordings");
+    until(|| (names(&shelf) == ["recording-1.json", "recording-1.jsonl.gz"]).then_some(())).await;
+    assert_eq!(place.replays.recordings().await.unwrap(), [about("recording_2", "recording_2", 2, 2).0]);
+    assert_eq!((place.contents(), place.store.recordings_begun().await.unwrap()), (vec!["recording_2".into()], vec![]));
+}
+
+#[tokio::test]
+async fn recordings_of_an_older_release_are_moved_to_the_store() {
     let large = vec![7; MAX_CHUNK + 5];
     let (first, first_about) = about("recording_1", "first", 1, large.len() as u64);
     let (second, second_about) = about("recording_2", "second", 2, 2);

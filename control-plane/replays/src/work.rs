@@ -1,11 +1,13 @@
 //! How jobs are worked on, one after the other, and how others learn of it.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use base::clock;
+use base::clock::{self, Stopwatch};
 use serde_json::Value;
+use store::StoreError;
 
 use crate::child::{self, Allowance};
 use crate::job::{Job, JobState, Progress};
@@ -22,10 +24,14 @@ pub(crate) const BEFORE: &str = "before";
 pub(crate) const AFTER: &str = "after";
 /// The requests of each kind that a result lists; the page says so as well.
 const LISTED: &str = "500";
-/// The bytes of a result, in MiB.
-const RESULT_MIB: u64 = 256;
-/// How often others are told how the jobs are.
+/// The bytes of a file that the program may write, in MiB, at least: more than [`MAX_RESULT`], so that a result that is too long is refused
+/// with that reason.
+const FILE_MIB: u64 = 256;
+/// How often others are told what has changed of the jobs.
 const BEAT: Duration = Duration::from_secs(2);
+/// How often others are told of a job that has not changed that it is there. Well below the time after which it counts as gone
+/// ([`watch`](crate::watch)).
+const ALIVE: Duration = Duration::from_secs(10);
 /// How long nothing is tried after the store has failed at the end of a job.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -90,7 +96,7 @@ impl Replays {
             memory_mib: limits.memory_mib,
             cpu_seconds: limits.cpu_seconds,
             // The rows of both runs are temporary files.
-            file_mib: RESULT_MIB.max(limits.total_bytes >> 20),
+            file_mib: FILE_MIB.max(limits.total_bytes >> 20),
             patience: Limits::patience(limits.cpu_seconds),
         };
         let tell = |told: &Value| self.queue().progress(&job.id, progress(told));
@@ -121,24 +127,48 @@ impl Replays {
 
     /// Tells others how the jobs of this control plane are, and learns which of them another has ended.
     pub(crate) async fn beat(self) {
+        // What was told last of each job, and since when it is so.
+        let mut told: HashMap<String, (String, Stopwatch)> = HashMap::new();
         loop {
             tokio::time::sleep(BEAT).await;
             let jobs: Vec<Job> = self.queue().jobs().cloned().collect();
             let notes = jobs.iter().filter_map(|job| Some((job.id.clone(), json(job).ok()?)));
             let notes: Vec<(String, String)> = notes.collect();
+            told.retain(|id, _| notes.iter().any(|(of, _)| of == id));
             if notes.is_empty() {
                 continue;
             }
-            match self.store().replays_beat(self.runner(), notes).await {
-                Ok(alive) => {
-                    for job in jobs.iter().filter(|job| !alive.contains(&job.id)) {
-                        let stopped = self.queue().stop(&job.id);
+            let is_due = |(id, json): &(String, String)| {
+                told.get(id).is_none_or(|(last, since)| last != json || since.seconds() >= ALIVE.as_secs_f64())
+            };
+            let (due, same): (Vec<_>, Vec<_>) = notes.into_iter().partition(is_due);
+            let same: Vec<String> = same.into_iter().map(|(id, _)| id).collect();
+            match self.tell(&due, &same).await {
+                Ok(ended) => {
+                    for id in &ended {
+                        let stopped = self.queue().stop(id);
                         drop(stopped);
                     }
+                    told.extend(due.into_iter().map(|(id, json)| (id, (json, Stopwatch::start()))));
                 }
-                Err(error) => tracing::debug!(%error, "how replays are cannot be told"),
+                Err(error) => tracing::debug!(%error, "the progress of replays cannot be written to the store"),
             }
         }
+    }
+
+    /// Says of some jobs how they are. Those of them, and of the others, that another has ended.
+    async fn tell(&self, due: &[(String, String)], same: &[String]) -> Result<Vec<String>, StoreError> {
+        let mut ended = Vec::new();
+        if !due.is_empty() {
+            let alive = self.store().replays_beat(self.runner(), due.to_vec()).await?;
+            ended.extend(due.iter().map(|(id, _)| id).filter(|id| !alive.contains(id)).cloned());
+        }
+        if !same.is_empty() {
+            let rows = self.store().replays().await?;
+            let gone = same.iter().filter(|id| !rows.iter().any(|row| row.id == **id && !row.has_ended));
+            ended.extend(gone.cloned());
+        }
+        Ok(ended)
     }
 }
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::file::{self, FILE, connect, explain, lock, verify, wal};
+use super::contents::FOLDER;
+use super::file::{self, FILE, connect, explain, lock, sync_folder, verify, wal};
 use super::{StoreError, entities, schema};
 
 /// What a restored store holds.
@@ -16,6 +17,8 @@ pub struct Restored {
     pub revision: u64,
     /// Where the old store is now, when there was one. What it had not yet folded in lies beside it (`-wal`).
     pub kept: Option<PathBuf>,
+    /// Where the contents of the old store's recordings and replays are now, when there were any: a backup has none.
+    pub contents: Option<PathBuf>,
 }
 
 /// Writes a copy of the store in `directory` to `file`: everything that was committed when it began, in one file. The
@@ -34,7 +37,7 @@ pub fn backup(directory: &Path, file: &Path) -> Result<(), StoreError> {
     let placed = copied.and_then(|()| {
         // A link and not a rename: it never replaces another backup.
         std::fs::hard_link(&fresh, file).map_err(failed)?;
-        sync_folder(file).map_err(failed)
+        sync_folder(folder_of(file)).map_err(failed)
     });
     remove(&fresh).map_err(failed)?;
     placed
@@ -101,9 +104,20 @@ fn bring(path: &Path, backup: &Path, fresh: &Path, now_millis: u64) -> Result<Re
         }
         kept = Some(aside);
     }
-    std::fs::rename(fresh, path).map_err(failed)?;
-    sync_folder(path).map_err(failed)?;
-    Ok(Restored { revision, kept })
+    // Before the store is replaced: a start would remove what the restored rows do not name, and the old ones may.
+    let folder = folder_of(path).join(FOLDER);
+    let contents = folder.exists().then(|| beside(&folder, &format!("before-restore-{now_millis}")));
+    if let Some(aside) = &contents {
+        std::fs::rename(&folder, aside).map_err(failed)?;
+    }
+    if let Err(error) = std::fs::rename(fresh, path) {
+        if let Some(aside) = &contents {
+            std::fs::rename(aside, &folder).map_err(failed)?;
+        }
+        return Err(failed(error));
+    }
+    sync_folder(folder_of(path)).map_err(failed)?;
+    Ok(Restored { revision, kept, contents })
 }
 
 /// Opens a copy and looks through all of it; what is wrong is said of `named`.
@@ -129,7 +143,29 @@ fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SqliteOptions, SqliteStore, Store as _};
+
+    #[tokio::test]
+    async fn contents_of_the_replaced_store_are_kept_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, saved) = (folder.path().join("data"), folder.path().join("saved.db"));
+        SqliteStore::open(&data, SqliteOptions::default()).unwrap().close().await.unwrap();
+        backup(&data, &saved).unwrap();
+        assert_eq!(restore(&data, &saved, 6).unwrap().contents, None);
+        let own = data.join("contents/recording_1");
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::write(own.join("0"), "bytes").unwrap();
+        let restored = restore(&data, &saved, 7).unwrap();
+        let kept = data.join("contents.before-restore-7");
+        assert_eq!((restored.contents.as_ref(), data.join("contents").exists()), (Some(&kept), false));
+        assert_eq!(std::fs::read(kept.join("recording_1/0")).unwrap(), b"bytes");
+        assert!(data.join("palisade.db.before-restore-7").is_file());
+    }
 }

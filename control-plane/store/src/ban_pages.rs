@@ -77,8 +77,9 @@ fn is_found(row: &Row<'_>, search: &Search) -> rusqlite::Result<bool> {
     Ok(search.is_in_any([&*texts.reason, &*texts.issued_by].into_iter().chain(tags)))
 }
 
+/// All keys, in order.
 pub(super) fn keys(db: &Connection, now: u64) -> rusqlite::Result<Vec<String>> {
-    let select = "SELECT ref_key FROM ban WHERE until_millis > ?1";
+    let select = "SELECT ref_key FROM ban WHERE until_millis > ?1 ORDER BY ref_key";
     db.prepare_cached(select)?.query_map([now], |row| row.get(0))?.collect()
 }
 

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::ban_pages;
 use super::ban_rows::{BANS, ban, count, is_listed};
 use super::fabric::{
     Allowance, Ban, Issued, LAST_MOMENT, LIFT_KEPT_MILLIS, MAX_ALLOWED, MAX_ALLOWED_RANGES, MAX_LIFTS, MAX_STEPS,
@@ -123,21 +124,29 @@ pub(super) fn extend(db: &Connection, key: &str, by_millis: u64, step: Step) -> 
 
 pub(super) fn lift(db: &Connection, key: &str, now: u64) -> rusqlite::Result<bool> {
     // The lift is noted even where nothing stood: a gateway may be about to ask for a ban that it has in force.
-    let until = one(db, key, now)?.map(|ban| ban.until);
+    let until = "SELECT until_millis FROM ban WHERE ref_key = ?1 AND until_millis > ?2";
+    let until: Option<u64> = db.prepare_cached(until)?.query_row(params![key, now], |row| row.get(0)).optional()?;
     db.prepare_cached("DELETE FROM ban WHERE ref_key = ?1")?.execute([key])?;
     note_lift(db, true, key, now, until.unwrap_or(now))?;
     Ok(until.is_some())
 }
 
 pub(super) fn lift_all(db: &Connection, now: u64) -> rusqlite::Result<Vec<String>> {
-    // In statements over the whole table: 100,000 bans that are read, deleted and noted one by one take seconds.
-    let keys = "SELECT ref_key FROM ban WHERE until_millis > ?1 ORDER BY ref_key";
-    let keys: Vec<String> = db.prepare_cached(keys)?.query_map([now], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    let note = "INSERT OR REPLACE INTO lifted (of_ban, ref_key, at, until_millis)
-        SELECT 1, ref_key, ?1, min(max(until_millis, ?2), ?3) FROM ban WHERE until_millis > ?1 ORDER BY ref_key";
-    db.prepare_cached(note)?.execute(params![now, now.saturating_add(LIFT_KEPT_MILLIS), LAST_MOMENT])?;
+    let keys = ban_pages::keys(db, now)?;
+    lift_each(db, &keys, now)?;
     db.execute("DELETE FROM ban", [])?;
     Ok(keys)
+}
+
+/// Lifts bans that hold. In statements over all of them: 100,000 that are read, deleted and noted one by one take seconds.
+fn lift_each(db: &Connection, keys: &[String], now: u64) -> rusqlite::Result<()> {
+    let keys = serde_json::to_string(keys).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let note = "INSERT OR REPLACE INTO lifted (of_ban, ref_key, at, until_millis)
+        SELECT 1, ref_key, ?1, min(max(until_millis, ?2), ?3) FROM json_each(?4) CROSS JOIN ban ON ref_key = value
+        WHERE until_millis > ?1";
+    db.prepare_cached(note)?.execute(params![now, now.saturating_add(LIFT_KEPT_MILLIS), LAST_MOMENT, keys])?;
+    db.prepare_cached("DELETE FROM ban WHERE ref_key IN (SELECT value FROM json_each(?1))")?.execute([keys])?;
+    Ok(())
 }
 
 pub(super) fn note_lost(db: &Connection, mut lost: Held, now: u64) -> rusqlite::Result<Held> {
@@ -210,21 +219,16 @@ pub(super) fn allow(
     db.execute(insert, params![entry.key, range, entry.reason, entry.added_by, entry.added_at, until])?;
     db.execute("DELETE FROM lifted WHERE of_ban = 0 AND ref_key = ?1", [&entry.key])?;
     db.execute("DELETE FROM ledger WHERE ref_key IN (?1, ?2)", [&entry.key, charged])?;
-    let mut released = Vec::new();
-    if lifts {
-        let covered: Vec<String> = match Identity::parse(&entry.key) {
-            Ok(whole) if whole.is_range() => {
-                let keys = live(db, now)?.into_iter().map(|ban| ban.key);
-                keys.filter(|key| Identity::parse(key).is_ok_and(|one| whole.covers(&one))).collect()
-            }
-            _ => vec![entry.key.clone()],
-        };
-        for key in covered {
-            if lift(db, &key, now)? {
-                released.push(key);
-            }
+    let released = match Identity::parse(&entry.key) {
+        _ if !lifts => Vec::new(),
+        Ok(whole) if whole.is_range() => {
+            let mut covered = ban_pages::keys(db, now)?;
+            covered.retain(|key| Identity::parse(key).is_ok_and(|one| whole.covers(&one)));
+            lift_each(db, &covered, now)?;
+            covered
         }
-    }
+        _ => Vec::from_iter(lift(db, &entry.key, now)?.then(|| entry.key.clone())),
+    };
     Ok(Some(released))
 }
 

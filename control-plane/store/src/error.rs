@@ -114,7 +114,7 @@ impl fmt::Display for StoreError {
             StoreError::Damaged { path, detail } => write!(
                 f,
                 "the store {} is damaged ({detail}). It was left untouched. Restore it from a backup with \
-                 `palisade restore`, or move it and its -wal and -shm neighbours away to start with an empty store",
+                 `palisade restore`, or move it, its -wal and -shm neighbours and the folder `contents` away to start with an empty store",
                 path.display()
             ),
             StoreError::TooNew { path, found, known } => write!(

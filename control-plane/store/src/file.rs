@@ -63,9 +63,14 @@ pub(super) fn create(directory: &Path, path: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(failed(error)),
         _ => {}
     }
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
+    sync_folder(directory).map_err(failed)?;
     tracing::info!(path = %path.display(), "created an empty store");
     Ok(())
+}
+
+/// Makes the entries of a folder last beyond a loss of power.
+pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    File::open(folder)?.sync_all()
 }
 
 /// The log beside a store's file.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::contents::{is_owner, shown};
+use super::replays::chunks;
 use super::replica::{Behind, Position, RowChange, Upstream};
 use super::replica_rows::Tables;
 use super::{Contents, SqliteOptions, SqliteStore, Store as _, StoreError};
@@ -21,7 +23,8 @@ pub const CONTENTS: &str = "contents";
 /// what the server has then with the store. No control plane may use either store meanwhile. Blocks nothing but its own thread.
 ///
 /// # Errors
-/// [`StoreError::NotEmpty`]; [`StoreError::Server`] also where what is read back differs. What was copied until then stays there.
+/// [`StoreError::NotEmpty`]; [`StoreError::Server`] also where what is read back differs; [`StoreError::Failed`] where a row of the store
+/// names contents by what is no name of any. What was copied until then stays there.
 pub async fn to_server(
     source: &SqliteStore,
     target: Arc<dyn Upstream>,
@@ -32,7 +35,11 @@ pub async fn to_server(
         return Err(StoreError::NotEmpty { store: name.to_owned() });
     }
     // Before the rows that show them.
-    let chunks = copy_contents(source, target.contents().as_ref(), name).await?;
+    let differs = |owner: &str| StoreError::Server {
+        server: name.to_owned(),
+        detail: format!("what was read back of {owner} is not what was written; empty it and copy again"),
+    };
+    let copied_chunks = copy_contents(source, target.contents().as_ref(), differs).await?;
     let (rows, name) = (rows(source).await?, name.to_owned());
     let copying = tokio::task::spawn_blocking(move || {
         let (mut at, mut done) = (Position::default(), 0);
@@ -54,7 +61,7 @@ pub async fn to_server(
             let detail = "what was read back is not what was written; empty it and copy again".to_owned();
             return Err(StoreError::Server { server: name, detail });
         }
-        counted(&rows, chunks)
+        counted(&rows, copied_chunks)
     });
     copying.await.unwrap_or(Err(StoreError::Closed))
 }
@@ -74,7 +81,14 @@ pub async fn to_file(source: &SqliteStore, directory: &Path) -> Result<Copied, S
     let options = SqliteOptions { exclusive: true, ..SqliteOptions::default() };
     let opening = tokio::task::spawn_blocking(move || SqliteStore::open(&target, options));
     let target = opening.await.unwrap_or(Err(StoreError::Closed))?;
-    let chunks = copy_contents(source, target.contents().as_ref(), &directory.display().to_string()).await?;
+    let differs = |owner: &str| StoreError::Failed {
+        path: target.path().to_owned(),
+        detail: format!(
+            "what was read back of {owner} is not what was written; remove {} and copy again",
+            directory.display()
+        ),
+    };
+    let copied_chunks = copy_contents(source, target.contents().as_ref(), differs).await?;
     let changes = Arc::clone(&copied);
     target
         .write(move |db| {
@@ -90,23 +104,36 @@ pub async fn to_file(source: &SqliteStore, directory: &Path) -> Result<Copied, S
         let detail = "what was read back is not what was written; remove it and copy again".to_owned();
         return Err(StoreError::Failed { path, detail });
     }
-    counted(&copied, chunks)
+    counted(&copied, copied_chunks)
 }
 
-/// Copies the contents of recordings and replays, chunk by chunk, and reads each one back. How many there were. Contents that are not
-/// there (rows that came from a backup, which has none) are left out; a replay of them says so.
-async fn copy_contents(source: &SqliteStore, target: &dyn Contents, name: &str) -> Result<u64, StoreError> {
+/// Copies the contents of recordings and replays, chunk by chunk, and reads each one back; `differs` says what it means that one is another
+/// one then. How many there were. Contents that are not there (rows that came from a backup, which has none) are left out; a replay of
+/// them says so.
+async fn copy_contents(
+    source: &SqliteStore,
+    target: &dyn Contents,
+    differs: impl Fn(&str) -> StoreError,
+) -> Result<u64, StoreError> {
+    let owners = source.content_owners().await?;
+    if let Some((owner, _)) = owners.iter().find(|(owner, _)| !is_owner(owner)) {
+        let detail = format!(
+            "it has a recording or a replay {}, which is no name of contents: another program has written it. Delete it in the console, \
+             or restore another backup, and copy again",
+            shown(owner)
+        );
+        return Err(StoreError::Failed { path: source.path().to_owned(), detail });
+    }
     let mut copied = 0;
-    for (owner, chunks) in source.content_owners().await? {
-        for number in 0..chunks {
+    for (owner, bytes) in owners {
+        for number in 0..chunks(bytes) {
             let Some(bytes) = source.contents().get(&owner, number).await? else {
                 tracing::warn!(%owner, number, "contents of a recording or a replay are missing and are not copied");
                 break;
             };
             target.put(&owner, number, bytes.clone()).await?;
             if target.get(&owner, number).await?.as_ref() != Some(&bytes) {
-                let detail = format!("what was read back of {owner} is not what was written; copy again");
-                return Err(StoreError::Failed { path: name.into(), detail });
+                return Err(differs(&owner));
             }
             copied += 1;
         }

@@ -6,12 +6,18 @@
 
 use super::Pending;
 
-/// The bytes of a chunk of contents, at most: 512 KiB.
+/// The bytes of a chunk of contents, at most: 512 KiB. Each one but the last has as many, so another number is another form of contents.
 pub const MAX_CHUNK: usize = 512 << 10;
 /// The chunks of one recording or result, at most: 64 GiB.
 pub const MAX_CHUNKS: u32 = 131_072;
 /// The bytes of a name of contents, at most. It is of letters, digits and `_`.
 pub const MAX_OWNER: usize = 64;
+
+/// The chunks of contents of so many bytes, numbered from 0.
+#[must_use]
+pub fn chunks(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(MAX_CHUNK as u64)).unwrap_or(MAX_CHUNKS).min(MAX_CHUNKS)
+}
 
 /// The part of a [`Store`](super::Store) that recordings and replays need. What was answered with `Ok` is durable.
 pub trait ReplayStore: Send + Sync + 'static {
@@ -25,8 +31,8 @@ pub trait ReplayStore: Send + Sync + 'static {
     /// Gives up a recording that was begun and is not listed, and removes its contents; false where there is none.
     fn recording_abandon(&self, id: &str) -> Pending<'_, bool>;
 
-    /// The ids of recordings that were begun and are not listed, in order.
-    fn recordings_begun(&self) -> Pending<'_, Vec<String>>;
+    /// The recordings that were begun and are not listed, oldest first.
+    fn recordings_begun(&self) -> Pending<'_, Vec<RecordingRow>>;
 
     /// The recordings that are listed, oldest first.
     fn recordings(&self) -> Pending<'_, Vec<RecordingRow>>;
@@ -48,7 +54,8 @@ pub trait ReplayStore: Send + Sync + 'static {
     fn replays_beat(&self, runner: &str, notes: Vec<(String, String)>) -> Pending<'_, Vec<String>>;
 
     /// Ends a replay, and forgets those that were added first where more have ended than are kept; false, and nothing is changed, where
-    /// it has ended already or is not as [`ReplayEnd::beat`] says.
+    /// it has ended already or is not as [`ReplayEnd::beat`] says. Contents of a replay that ends without a result, and a result that
+    /// comes after such an end, are removed.
     fn replay_end(&self, end: ReplayEnd, keep: KeptReplays) -> Pending<'_, bool>;
 
     /// Writes a chunk of contents, in the place of the one of that number; false where it, its number or its owner's name is longer than
@@ -69,10 +76,8 @@ pub struct RecordingRow {
     pub id: String,
     /// When it was added, in milliseconds since 1970.
     pub added_millis: u64,
-    /// The bytes of its contents.
+    /// The bytes of its contents, which are in so many [`chunks`].
     pub bytes: u64,
-    /// The chunks of its contents, numbered from 0.
-    pub chunks: u32,
     /// What its owner keeps beside that, JSON.
     pub json: String,
 }
@@ -152,10 +157,8 @@ pub struct ReplayRow {
     pub beat: u64,
     /// Whether it has ended.
     pub has_ended: bool,
-    /// The bytes of its result; 0 for none.
+    /// The bytes of its result, which are in so many [`chunks`]; 0 for none.
     pub result_bytes: u64,
-    /// The chunks of its result.
-    pub result_chunks: u32,
     /// What its owner keeps, JSON.
     pub json: String,
 }
@@ -169,10 +172,8 @@ pub struct ReplayEnd {
     pub beat: Option<u64>,
     /// What its owner keeps, JSON.
     pub json: String,
-    /// The bytes of its result, whose chunks are all there; 0 for none.
+    /// The bytes of its result, whose [`chunks`] are all there; 0 for none.
     pub result_bytes: u64,
-    /// The chunks of its result.
-    pub result_chunks: u32,
 }
 
 /// How many replays that have ended are kept. The one that ends is kept in any case.

@@ -173,12 +173,12 @@ const MIGRATIONS: &[&str] = &[
 ",
     "
     CREATE TABLE recording (
-        id TEXT NOT NULL UNIQUE, added_at INTEGER NOT NULL, bytes INTEGER NOT NULL, chunks INTEGER NOT NULL,
-        is_listed INTEGER NOT NULL, json TEXT NOT NULL
+        id TEXT NOT NULL UNIQUE, added_at INTEGER NOT NULL, bytes INTEGER NOT NULL, is_listed INTEGER NOT NULL,
+        json TEXT NOT NULL
     );
     CREATE TABLE replay_job (
         id TEXT NOT NULL UNIQUE, recording TEXT NOT NULL, runner TEXT NOT NULL, beat INTEGER NOT NULL,
-        has_ended INTEGER NOT NULL, result_bytes INTEGER NOT NULL, result_chunks INTEGER NOT NULL, json TEXT NOT NULL
+        has_ended INTEGER NOT NULL, result_bytes INTEGER NOT NULL, json TEXT NOT NULL
     );
     CREATE TABLE replay_leftover (owner TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID;
 ",

@@ -43,15 +43,12 @@ impl ReplayStore for SqliteStore {
         })
     }
 
-    fn recordings_begun(&self) -> Pending<'_, Vec<String>> {
-        Box::pin(self.read(|db| {
-            let mut select = db.prepare_cached("SELECT id FROM recording WHERE is_listed = 0 ORDER BY id")?;
-            select.query_map([], |row| row.get(0))?.collect()
-        }))
+    fn recordings_begun(&self) -> Pending<'_, Vec<RecordingRow>> {
+        Box::pin(self.read(|db| recordings(db, false)))
     }
 
     fn recordings(&self) -> Pending<'_, Vec<RecordingRow>> {
-        Box::pin(self.read(|db| listed(db)))
+        Box::pin(self.read(|db| recordings(db, true)))
     }
 
     fn recording_remove(&self, id: &str) -> Pending<'_, RecordingRemoved> {
@@ -99,12 +96,12 @@ impl ReplayStore for SqliteStore {
 
     fn replay_end(&self, ended: ReplayEnd, keep: KeptReplays) -> Pending<'_, bool> {
         Box::pin(async move {
-            let Some(forgotten) = self.write(move |db| end(db, &ended, keep)).await? else { return Ok(false) };
+            let (is_ended, gone) = self.write(move |db| end(db, &ended, keep)).await?;
             // What cannot be removed now is removed by a sweep: the replay has ended.
-            if let Err(error) = self.remove_contents(forgotten).await {
-                tracing::warn!(%error, "results of earlier replays could not be removed yet");
+            if let Err(error) = self.remove_contents(gone).await {
+                tracing::warn!(%error, "results of replays could not be removed yet");
             }
-            Ok(true)
+            Ok(is_ended)
         })
     }
 
@@ -146,7 +143,8 @@ impl SqliteStore {
         if owners.is_empty() {
             return Ok(());
         }
-        for owner in &owners {
+        // A row that another program has written may have any name: there are no contents of one that is none.
+        for owner in owners.iter().filter(|owner| is_owner(owner)) {
             self.contents().remove(owner).await?;
         }
         self.write(move |db| {
@@ -156,11 +154,11 @@ impl SqliteStore {
         .await
     }
 
-    /// Whose contents the rows name, and how many chunks each has.
-    pub(super) async fn content_owners(&self) -> Result<Vec<(String, u32)>, StoreError> {
+    /// Whose contents the rows name, and how many bytes each has.
+    pub(super) async fn content_owners(&self) -> Result<Vec<(String, u64)>, StoreError> {
         self.read(|db| {
-            let select = "SELECT id, chunks FROM recording WHERE is_listed = 1
-                UNION ALL SELECT id, result_chunks FROM replay_job WHERE result_chunks > 0 ORDER BY id";
+            let select = "SELECT id, bytes FROM recording WHERE is_listed = 1
+                UNION ALL SELECT id, result_bytes FROM replay_job WHERE result_bytes > 0 ORDER BY id";
             let mut select = db.prepare_cached(select)?;
             select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
         })
@@ -168,8 +166,7 @@ impl SqliteStore {
     }
 }
 
-const SELECT_REPLAY: &str =
-    "SELECT id, recording, runner, beat, has_ended, result_bytes, result_chunks, json FROM replay_job";
+const SELECT_REPLAY: &str = "SELECT id, recording, runner, beat, has_ended, result_bytes, json FROM replay_job";
 
 fn begin(db: &Connection, new: &RecordingRow, room: RecordingRoom) -> rusqlite::Result<RecordingBegun> {
     let is_listed = db
@@ -189,23 +186,16 @@ fn begin(db: &Connection, new: &RecordingRow, room: RecordingRoom) -> rusqlite::
     if db.prepare_cached(leftover)?.query_row([&new.id], |row| row.get(0))? {
         return Ok(RecordingBegun::Removing);
     }
-    let put = "INSERT OR REPLACE INTO recording (id, added_at, bytes, chunks, is_listed, json)
-        VALUES (?1, ?2, ?3, ?4, 0, ?5)";
-    db.prepare_cached(put)?.execute(params![new.id, new.added_millis, new.bytes, new.chunks, new.json])?;
+    let put = "INSERT OR REPLACE INTO recording (id, added_at, bytes, is_listed, json) VALUES (?1, ?2, ?3, 0, ?4)";
+    db.prepare_cached(put)?.execute(params![new.id, new.added_millis, new.bytes, new.json])?;
     Ok(RecordingBegun::Begun)
 }
 
-fn listed(db: &Connection) -> rusqlite::Result<Vec<RecordingRow>> {
-    let select = "SELECT id, added_at, bytes, chunks, json FROM recording WHERE is_listed = 1 ORDER BY added_at, id";
+fn recordings(db: &Connection, listed: bool) -> rusqlite::Result<Vec<RecordingRow>> {
+    let select = "SELECT id, added_at, bytes, json FROM recording WHERE is_listed = ?1 ORDER BY added_at, id";
     let mut select = db.prepare_cached(select)?;
-    let rows = select.query_map([], |row| {
-        Ok(RecordingRow {
-            id: row.get(0)?,
-            added_millis: row.get(1)?,
-            bytes: row.get(2)?,
-            chunks: row.get(3)?,
-            json: row.get(4)?,
-        })
+    let rows = select.query_map([listed], |row| {
+        Ok(RecordingRow { id: row.get(0)?, added_millis: row.get(1)?, bytes: row.get(2)?, json: row.get(3)? })
     })?;
     rows.collect()
 }
@@ -234,9 +224,11 @@ fn note_gone(db: &Connection, owner: &str) -> rusqlite::Result<()> {
     db.prepare_cached("INSERT OR IGNORE INTO replay_leftover VALUES (?1)")?.execute([owner]).map(drop)
 }
 
-/// Whose contents may be there.
+/// Whose contents may be there. A replay that has ended without a result has none.
 fn known(db: &Connection) -> rusqlite::Result<BTreeSet<String>> {
-    let mut select = db.prepare_cached("SELECT id FROM recording UNION ALL SELECT id FROM replay_job")?;
+    let select = "SELECT id FROM recording
+        UNION ALL SELECT id FROM replay_job WHERE has_ended = 0 OR result_bytes > 0";
+    let mut select = db.prepare_cached(select)?;
     select.query_map([], |row| row.get(0))?.collect()
 }
 
@@ -249,8 +241,8 @@ fn add(db: &Connection, new: &NewReplay, most: u32) -> rusqlite::Result<ReplayAd
     if unfinished >= most {
         return Ok(ReplayAdded::Busy(unfinished));
     }
-    let insert = "INSERT INTO replay_job (id, recording, runner, beat, has_ended, result_bytes, result_chunks, json)
-        VALUES (?1, ?2, ?3, 0, 0, 0, 0, ?4)";
+    let insert = "INSERT INTO replay_job (id, recording, runner, beat, has_ended, result_bytes, json)
+        VALUES (?1, ?2, ?3, 0, 0, 0, ?4)";
     db.prepare_cached(insert)?.execute([&new.id, &new.recording, &new.runner, &new.json])?;
     Ok(ReplayAdded::Added)
 }
@@ -263,8 +255,7 @@ fn replay(row: &Row<'_>) -> rusqlite::Result<ReplayRow> {
         beat: row.get(3)?,
         has_ended: row.get(4)?,
         result_bytes: row.get(5)?,
-        result_chunks: row.get(6)?,
-        json: row.get(7)?,
+        json: row.get(6)?,
     })
 }
 
@@ -273,13 +264,19 @@ fn replays(db: &Connection) -> rusqlite::Result<Vec<ReplayRow>> {
     select.query_map([], replay)?.collect()
 }
 
-/// The replays that are forgotten; `None` where nothing was changed.
-fn end(db: &Connection, ended: &ReplayEnd, keep: KeptReplays) -> rusqlite::Result<Option<Vec<String>>> {
-    let end = "UPDATE replay_job SET has_ended = 1, json = ?2, result_bytes = ?3, result_chunks = ?4
-        WHERE id = ?1 AND has_ended = 0 AND beat = coalesce(?5, beat)";
-    let ReplayEnd { id, beat, json, result_bytes, result_chunks } = ended;
-    if db.prepare_cached(end)?.execute(params![id, json, result_bytes, result_chunks, beat])? == 0 {
-        return Ok(None);
+/// Whether it has ended by this, and whose contents are to be removed: those of replays that are forgotten or have no result.
+fn end(db: &Connection, ended: &ReplayEnd, keep: KeptReplays) -> rusqlite::Result<(bool, Vec<String>)> {
+    let end = "UPDATE replay_job SET has_ended = 1, json = ?2, result_bytes = ?3
+        WHERE id = ?1 AND has_ended = 0 AND beat = coalesce(?4, beat)";
+    let ReplayEnd { id, beat, json, result_bytes } = ended;
+    if db.prepare_cached(end)?.execute(params![id, json, result_bytes, beat])? == 0 {
+        // It may have been ended by another while its result was written.
+        let needed = "SELECT EXISTS (SELECT 1 FROM replay_job WHERE id = ?1 AND (has_ended = 0 OR result_bytes > 0))";
+        if *result_bytes == 0 || db.prepare_cached(needed)?.query_row([id], |row| row.get(0))? {
+            return Ok((false, Vec::new()));
+        }
+        note_gone(db, id)?;
+        return Ok((false, vec![id.clone()]));
     }
     // Newest first: those that have room.
     let mut select = db.prepare_cached(
@@ -298,5 +295,11 @@ fn end(db: &Connection, ended: &ReplayEnd, keep: KeptReplays) -> rusqlite::Resul
         db.prepare_cached("DELETE FROM replay_job WHERE id = ?1")?.execute([of])?;
         note_gone(db, of)?;
     }
-    Ok(Some(forgotten))
+    let mut gone = forgotten;
+    if *result_bytes == 0 {
+        // Some of its chunks may be there: it has failed, or was ended, while they were written.
+        note_gone(db, id)?;
+        gone.push(id.clone());
+    }
+    Ok((true, gone))
 }

@@ -46,7 +46,9 @@ impl ApiContract {
         let request = &exchange.request;
         let others = contract.named_in_body(operation, request.path_only(), forms, bytes);
         let (mut found, mut schemas) = (Vec::new(), also);
-        if let Found::Operation(matched) = contract.find(&request.method, request.path_only(), false) {
+        if !others.operations.is_empty()
+            && let Found::Operation(matched) = contract.find(&request.method, request.path_only(), false)
+        {
             let (wrong, more) = self.as_others(contract, (&matched, &others.operations), request, true);
             found.extend(wrong);
             schemas.extend(more);
@@ -57,9 +59,10 @@ impl ApiContract {
 }
 
 /// Whether a body of these forms is read as a whole for the method that it may name. A longer upload or JSON that the operation declares
-/// is read as far as the limit goes.
+/// is read as far as the limit goes, and so is what only says that it is a form, where the operation declares a range (`*/*`).
 pub(crate) fn is_read_whole(contract: &Contract, operation: u32, forms: Forms) -> bool {
-    !forms.is_none() && (forms.typed_pairs() || !contract.declares_body(operation))
+    let is_declared_form = forms.typed_pairs() && contract.declares_form(operation);
+    !forms.is_none() && (is_declared_form || !contract.declares_body(operation))
 }
 
 pub(crate) fn other_method(allow: &str) -> Violation {

@@ -332,6 +332,7 @@ fn a_method_in_a_body_is_refused_as_that_method() {
         r#"{"openapi": "3.1.0", "paths": {
             "/form": {"post": {"requestBody": {"required": true, "content": {"application/x-www-form-urlencoded": {}}}}},
             "/upload": {"post": {"requestBody": {"content": {"multipart/form-data": {}}}}},
+            "/range": {"post": {"requestBody": {"content": {"*/*": {}}}}},
             "/any": {"post": {}, "put": {}}, "/json": {"post": {"requestBody": {"required": true, "content": {"application/json": {"schema": {"type": "object"}}}}}}}}"#,
         "",
         Options { responses: true },
@@ -388,6 +389,11 @@ fn a_method_in_a_body_is_refused_as_that_method() {
     // Of an upload that is declared, the beginning is read.
     assert_eq!((status("/upload", &[PARTS], b"x", false), status("/upload", &[PARTS], parts, false)), (0, 405));
     assert_eq!(status("/upload", &[PARTS, ("content-length", "99999")], b"x", false), 0);
+    // So it is where a range of types is declared, and what is uploaded says that it is a form.
+    assert_eq!((status("/range", &[FORM], b"x", false), status("/range", &[FORM], form, false)), (0, 405));
+    assert_eq!(status("/range", &[FORM, ("content-length", "99999")], b"x", false), 0);
+    let ebcdic = ("content-type", "application/x-www-form-urlencoded; charset=ibm037");
+    assert_eq!(status("/any", &[ebcdic, ("content-length", "1")], b"\x6d", true), 415);
     let coded = |coding: &'static str| [FORM, ("content-encoding", coding)];
     assert_eq!((status("/form", &coded("zstd"), form, true), status("/form", &coded("gzip"), form, true)), (415, 400));
     // A body of another type is refused for that, and one that breaks its schema for both.

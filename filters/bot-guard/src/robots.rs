@@ -44,7 +44,8 @@ struct RobotsRule {
 enum Form {
     /// As RFC 9309 says: escapes of unreserved characters are undone.
     Literal,
-    /// As lenient backends read a path: all escapes are undone but for those that would change its structure, or an escape.
+    /// As lenient backends read a path, of which [`spelling`] has undone the escapes: those of visible ASCII characters are undone in
+    /// patterns and queries too, but for `/`, `\`, `?`, `#`, `%` and `;`, which would change its structure, or another escape.
     Spelt,
 }
 
@@ -100,7 +101,15 @@ impl Robots {
     pub(crate) fn forbid(&self, groups: &[usize], target: &[u8]) -> bool {
         let rules: Vec<&RobotsRule> = groups.iter().filter_map(|group| self.groups.get(*group)).flatten().collect();
         let (path, query) = target.split_at(target.iter().position(|byte| *byte == b'?').unwrap_or(target.len()));
-        if rules.is_empty() || spelling::canonical(path) == PATH {
+        if rules.is_empty() {
+            return false;
+        }
+        let undone: Vec<Vec<u8>> = spelling::decoded(path).collect();
+        let readings = || std::iter::once(path).chain(undone.iter().map(Vec::as_slice));
+        let canonical: Vec<Vec<u8>> = readings().map(spelling::canonical).collect();
+        // The file itself. What leads to it through dot segments may be what is forbidden for a backend that does not resolve them.
+        let climbs = |path: &[u8]| memmem::find(path, b"..").is_some();
+        if canonical.iter().all(|spelt| spelt == PATH) && !readings().any(climbs) {
             return false;
         }
         let forbids = |path: &[u8], form: Form| {
@@ -111,9 +120,8 @@ impl Robots {
         if forbids(target, Form::Literal) {
             return true;
         }
-        let undone: Vec<Vec<u8>> = spelling::decoded(path).collect();
         let same = undone.is_empty() && !query.contains(&b'%') && rules.iter().all(|rule| rule.spelt.is_none());
-        std::iter::once(path).chain(undone.iter().map(Vec::as_slice)).map(spelling::canonical).any(|spelt| {
+        canonical.iter().any(|spelt| {
             // What is compared like the literal path is not compared again.
             let differs = spelt != PATH && !(same && spelt == path);
             differs && forbids(&[spelt.as_slice(), query].concat(), Form::Spelt)
@@ -163,10 +171,9 @@ fn normalized(path: &[u8], form: Form) -> Vec<u8> {
     let mut rest = path;
     while let Some((byte, behind)) = rest.split_first() {
         rest = behind;
-        let digits = rest.first_chunk::<2>().filter(|_| *byte == b'%').and_then(hexadecimal);
-        match digits {
-            Some(value) => {
-                rest = rest.get(2..).unwrap_or_default();
+        match spelling::escaped(rest).filter(|_| *byte == b'%') {
+            Some((value, behind)) => {
+                rest = behind;
                 if form.undoes(value) {
                     normal.push(value);
                 } else {
@@ -178,12 +185,6 @@ fn normalized(path: &[u8], form: Form) -> Vec<u8> {
         }
     }
     normal
-}
-
-fn hexadecimal(digits: &[u8; 2]) -> Option<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let [high, low] = *digits;
-    Some(digit(high)? << 4 | digit(low)?)
 }
 
 // === impl Readers ===
@@ -335,7 +336,16 @@ mod tests {
         ] {
             assert!(!forbids(text, "x", path), "{path}");
         }
-        assert!(!forbids("User-agent: *\nDisallow: /\n", "x", "//robots.txt"));
+        let all = "User-agent: *\nDisallow: /\n";
+        for path in ["//robots.txt", "/robots.txt;x=1", "/./robots.txt?x=.."] {
+            assert!(!forbids(all, "x", path), "{path}");
+        }
+        for path in ["/x/../robots.txt", "/..\\robots.txt", "/robots.txt;x=%2f..%2fprivate%2fx"] {
+            assert!(forbids(all, "x", path), "{path}");
+        }
+        for path in ["/private/../robots.txt", "/private/..;/robots.txt?y", "/robots.txt;x=%252f..%252fprivate%252fx"] {
+            assert!(forbids(text, "x", path), "{path}: the file itself is elsewhere");
+        }
     }
 
     #[test]

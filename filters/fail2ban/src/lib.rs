@@ -14,8 +14,8 @@ use std::cell::Cell;
 
 use exchange::bans::{self, BanScope, Banned, NewBan};
 use exchange::{
-    Action, Build, Category, Decision, Exchange, Exemptions, Host, IdentityRef, Outcome, PathReadings, Plugin,
-    PluginDefinition, Request, Role, SecurityEvent, Signal, Slot, Table, Update, Verdict,
+    Action, Build, Category, Decision, Exchange, Exemptions, Host, IdentityKind, IdentityRef, Outcome, PathReadings,
+    Plugin, PluginDefinition, Request, Role, SecurityEvent, Signal, Slot, Table, Update, Verdict,
 };
 use prost::Message as _;
 
@@ -53,6 +53,8 @@ struct Counted {
     scope: BanScope,
     /// Whom a ban would be on.
     identity: Option<IdentityRef>,
+    /// What such bans are counted by.
+    banned_by: Vec<u8>,
     /// How many failures lead to a ban.
     limit: u32,
     /// The failures are those of an address, whatever key they have.
@@ -126,45 +128,33 @@ impl Fail2Ban {
         if !rule.statuses.contains(status) || bans::standing(exchange, host).is_some() {
             return;
         }
-        let counted = |key, scope, limit, is_spread| Counted {
-            key,
-            scope,
-            identity: bans::identity(exchange, scope),
-            limit,
-            is_spread,
+        let counted = |key: Vec<u8>, scope, limit, is_spread| {
+            let identity = bans::identity(exchange, scope);
+            Counted { banned_by: banned_by(&key, identity.as_ref()), key, scope, identity, limit, is_spread }
         };
+        let is_reported = |counted: &Counted| REPORTED.get(host.shared(), &counted.banned_by, host.now()).is_some();
         let by_key = counted(self.key.of(exchange, &rule.label), self.scope, rule.max_retry, false);
         // Where API keys alone are banned, the address is not what this is about.
         let of_address = self.key.of_address(exchange, &rule.label).filter(|_| self.scope != BanScope::ApiKey);
         let spread = of_address.map(|key| counted(key, BanScope::Ip, rule.max_retry.saturating_mul(SPREAD), true));
-        let failures = rule.count(&by_key.key, by_key.identity.as_ref(), host);
+        let failures = rule.count(&by_key.key, &by_key.banned_by, host);
         let detail = format!("an answer with status {status}, failure {failures} of {}", rule.max_retry);
         exchange.score.add(signal(self.weight, format!("fail2ban:{status}"), detail, host));
-        let acted = self.judge(&by_key, (failures, status), rule, exchange, host);
-        if let Some(spread) = spread {
-            let failures = rule.count(&spread.key, spread.identity.as_ref(), host);
-            // One answer leads to one ban.
-            if !acted {
-                self.judge(&spread, (failures, status), rule, exchange, host);
-            }
+        // With the ban that was reported it would not have come: it counts for no other one.
+        if is_reported(&by_key) {
+            return;
         }
-    }
-
-    /// Acts on failures that are too many, unless that was reported already. True if it has acted.
-    fn judge(
-        &self,
-        counted: &Counted,
-        (failures, status): (u32, u16),
-        rule: &Rule,
-        exchange: &mut Exchange,
-        host: &dyn Host,
-    ) -> bool {
-        let reported = banned_by(&counted.key, counted.identity.as_ref());
-        let too_many = failures >= counted.limit && REPORTED.get(host.shared(), &reported, host.now()).is_none();
-        if too_many {
-            self.act(counted, &reported, (failures, status), rule, exchange, host);
+        let spread = spread.map(|spread| (rule.count(&spread.key, &spread.banned_by, host), spread));
+        // One answer leads to one ban.
+        if failures >= by_key.limit {
+            let spread = spread.as_ref().map(|(_, spread)| spread);
+            self.act((&by_key, spread), (failures, status), rule, exchange, host);
+        } else if let Some((failures, spread)) = spread
+            && failures >= spread.limit
+            && !is_reported(&spread)
+        {
+            self.act((&spread, None), (failures, status), rule, exchange, host);
         }
-        too_many
     }
 
     /// The first rule that is about a request. A path that backends read in several ways may be another's as well, or none's: then it is
@@ -191,11 +181,10 @@ impl Fail2Ban {
         strictest.unwrap_or(&self.general)
     }
 
-    /// Bans the caller, or reports that it would have been banned.
+    /// Bans the caller, or reports that it would have been banned. A ban on an address is one for its failures that are `spread` as well.
     fn act(
         &self,
-        counted: &Counted,
-        reported: &[u8],
+        (counted, spread): (&Counted, Option<&Counted>),
         (failures, status): (u32, u16),
         rule: &Rule,
         exchange: &mut Exchange,
@@ -214,16 +203,19 @@ impl Fail2Ban {
             true => bans::preview(exchange, scope, host),
             false => bans::ban(exchange, &ban, host),
         };
-        // Where no one can be banned nothing is used up.
-        if let Some(identity) = &counted.identity {
-            rule.note_ban(&counted.key, identity, host);
-        }
         let in_force = !self.dry_run && matches!(banned, Banned::InForce(_));
-        if !in_force {
-            let quiet = if self.dry_run { rule.ban_millis } else { REPORT_AFTER.min(rule.ban_millis) };
-            let until = host.now().saturating_add(quiet);
-            // Without the note it is reported again, which is all.
-            let _ = REPORTED.update(host.shared(), reported, host.now(), |_| Update::Put(Vec::new(), until));
+        let quiet = if self.dry_run { rule.ban_millis } else { REPORT_AFTER.min(rule.ban_millis) };
+        let until = host.now().saturating_add(quiet);
+        let is_address = counted.identity.as_ref().is_some_and(|identity| identity.kind == IdentityKind::Ip);
+        for used in [Some(counted), spread.filter(|_| is_address)].into_iter().flatten() {
+            // Where no one can be banned nothing is used up.
+            if counted.identity.is_some() {
+                rule.note_ban(&used.banned_by, host);
+            }
+            if !in_force {
+                // Without the note it is reported again, which is all.
+                let _ = REPORTED.update(host.shared(), &used.banned_by, host.now(), |_| Update::Put(Vec::new(), until));
+            }
         }
         let consequence = self.consequence(&banned, rule.ban_millis / 1000);
         let decision = Decision::new(Action::Ban, score, format!("{found}; {consequence}"));

@@ -65,27 +65,26 @@ impl Rule {
         let _ = (self.failures.get(host, b""), self.bans.get(host, b""));
     }
 
-    /// Counts a failure of a key; how many there are on all nodes that a ban on `banned` would be for.
+    /// Counts a failure of a key; how many there are on all nodes that a ban would be for which counts by `own` ([`banned_by`]).
     ///
     /// A ban uses the failures up for whom it is on. The next request may come with another identity: were they used up for all, each
     /// throw-away identity would take a ban and begin the count of its address anew. So one that was banned is judged by what it has
     /// failed since, and all others by everything that was counted since the last ban on the address.
-    pub(crate) fn count(&self, key: &[u8], banned: Option<&IdentityRef>, host: &dyn Host) -> u32 {
+    pub(crate) fn count(&self, key: &[u8], own: &[u8], host: &dyn Host) -> u32 {
         let since = |key: &[u8], bans: u32| self.failures.add(host, &[key, &bans.to_le_bytes()].concat(), 1).total();
         let all = since(key, self.bans.get(host, key).total());
-        let own = banned_by(key, banned);
         if own == key {
             return all;
         }
-        match self.bans.get(host, &own).total() {
+        match self.bans.get(host, own).total() {
             0 => all,
-            bans => since(&own, bans),
+            bans => since(own, bans),
         }
     }
 
-    /// Notes that the failures of a key have led to a ban on `banned`: for that identity they are used up.
-    pub(crate) fn note_ban(&self, key: &[u8], banned: &IdentityRef, host: &dyn Host) {
-        self.bans.add(host, &banned_by(key, Some(banned)), 1);
+    /// Notes that failures have led to a ban that counts by `own`: for whom it is on they are used up.
+    pub(crate) fn note_ban(&self, own: &[u8], host: &dyn Host) {
+        self.bans.add(host, own, 1);
     }
 }
 

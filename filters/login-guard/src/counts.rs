@@ -264,7 +264,7 @@ impl Counts {
         for subject in [source, network] {
             self.known.add(host, &self.pair(attempt, subject, user), 1);
         }
-        for value in attempt.users.iter().chain(&attempt.several_passwords) {
+        for value in attempt.users.iter().chain(&attempt.hidden).chain(&attempt.several_passwords) {
             self.narrow_day.insert(host, &key(What::Shared, value), network);
         }
         if !attempt.users.is_empty() {
@@ -272,8 +272,8 @@ impl Counts {
         }
     }
 
-    /// Notes that a login with a hidden user was answered as one that succeeded, also where nothing else says that it did: an application
-    /// whose clients compress what they send hides nothing.
+    /// Notes that a login with a coded body, which hides its user, was answered as one that succeeded, also where nothing else says that
+    /// it did: an application whose clients compress what they send hides nothing.
     pub(crate) fn accepted(&self, attempt: &Attempt, host: &dyn Host) {
         if let Some(hidden) = &attempt.hidden {
             self.narrow_day.insert(host, &self.key(What::Shared, attempt, hidden), &attempt.network);

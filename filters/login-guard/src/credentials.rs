@@ -53,6 +53,13 @@ pub(crate) struct Fields {
     passwords: Vec<Vec<u8>>,
 }
 
+/// What a field is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    User,
+    Password,
+}
+
 /// Where a field is: a part of the request, and what it has in front of the name.
 type Place<'a> = (&'a [u8], &'a [u8]);
 
@@ -62,28 +69,17 @@ impl Fields {
         Self { users: all(users), passwords: all(passwords) }
     }
 
-    /// Whether a field of this name is a user or a password.
-    fn names(&self, name: &[u8]) -> bool {
+    /// What a field of this name is, if anything. Backends differ in which case they want, and in what they cut off.
+    fn kind(&self, name: &[u8]) -> Option<Kind> {
         let name = folded(name);
-        self.users.contains(&name) || self.passwords.contains(&name)
+        let user = self.users.contains(&name).then_some(Kind::User);
+        user.or_else(|| self.passwords.contains(&name).then_some(Kind::Password))
     }
 
-    /// Takes the value of a field if it is one of the names. Backends differ in which case they want, and in what they cut off.
+    /// Takes the value of a field if it is one of the names.
     fn take(&self, place: Place<'_>, name: &[u8], value: &[u8], found: &mut Credentials) {
-        let own = folded(name);
-        let is = |names: &[Vec<u8>]| names.contains(&own);
-        if !is(&self.users) && !is(&self.passwords) {
-            return;
-        }
-        if found.taken >= MAX_TAKEN {
-            (found.odd, found.hides) = (true, true);
-            return;
-        }
-        found.taken += 1;
-        if is(&self.users) {
-            found.add_user(place, name, value);
-        } else {
-            found.add_password(value);
+        if let Some(kind) = self.kind(name) {
+            found.take(kind, place, name, value);
         }
     }
 
@@ -148,6 +144,25 @@ impl Credentials {
             [only] if !self.more_passwords => Some(only.clone()),
             _ => Some(self.sent_passwords.to_vec()),
         }
+    }
+
+    fn take(&mut self, kind: Kind, place: Place<'_>, name: &[u8], value: &[u8]) {
+        if !self.has_room() {
+            return;
+        }
+        self.taken += 1;
+        match kind {
+            Kind::User => self.add_user(place, name, value),
+            Kind::Password => self.add_password(value),
+        }
+    }
+
+    /// Whether another field is read. Where it is not, it may have the user.
+    fn has_room(&mut self) -> bool {
+        let has_room = self.taken < MAX_TAKEN;
+        self.odd |= !has_room;
+        self.hides |= !has_room;
+        has_room
     }
 
     fn add_user(&mut self, (part, before): Place<'_>, name: &[u8], value: &[u8]) {

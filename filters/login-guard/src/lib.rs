@@ -118,10 +118,9 @@ impl Plugin for LoginGuard {
 
     fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let Some(Expected(watched, mut found)) = slot.take::<Expected>() else { return Verdict::Pass };
-        let header = |name| exchange.request.headers.get(name).unwrap_or_default().trim_ascii();
-        let coding = header("content-encoding");
-        let coded = !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity");
-        self.fields.read_body(header("content-type"), coded, body.bytes, &mut found);
+        let coded = is_coded(&exchange.request);
+        let content_type = exchange.request.headers.get("content-type").unwrap_or_default().trim_ascii();
+        self.fields.read_body(content_type, coded, body.bytes, &mut found);
         found.hides |= watched.surely && (coded || !body.complete);
         if body.complete {
             return self.arrived(watched, (&found, body.bytes), exchange, slot, host);
@@ -223,7 +222,7 @@ impl LoginGuard {
         };
         match self.outcomes.of(attempt.kind, response, body) {
             Some(true) => {
-                if attempt.surely {
+                if attempt.surely && is_coded(&exchange.request) {
                     self.counts.accepted(&attempt, host);
                 }
                 let before = self.with_password.get();
@@ -291,6 +290,12 @@ impl LoginGuard {
             format!("logins to {count} accounts succeeded for the first time during an attack ({})", cause.detail);
         (count >= threshold).then(|| takeover(subject, f64::from(count) / f64::from(threshold), detail))
     }
+}
+
+/// Whether the body of a request has a content coding.
+fn is_coded(request: &Request) -> bool {
+    let coding = request.headers.get("content-encoding").unwrap_or_default().trim_ascii();
+    !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")
 }
 
 #[cfg(test)]

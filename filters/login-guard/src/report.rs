@@ -1,6 +1,6 @@
 //! Signals and events of patterns.
 
-use exchange::{About, Action, Category, Decision, Exchange, Host, Outcome, SecurityEvent, Signal, Table, Update};
+use exchange::{About, Action, Category, Decision, Exchange, Host, Outcome, SecurityEvent, Signal, Table};
 
 use crate::attempt::Attempt;
 use crate::patterns::{Finding, Pattern, Subject};
@@ -45,13 +45,7 @@ impl LoginGuard {
             Subject::All => b"all",
         };
         let key = [finding.pattern.tag().as_bytes(), &[finding.subject as u8], subject].concat();
-        let (mut reported, until) = (false, host.now().saturating_add(REPORT_AFTER));
-        // Where it cannot be noted it is reported once more, which is all.
-        let _ = REPORTED.update(host.shared(), &key, host.now(), |entry| {
-            reported = entry.is_some();
-            if reported { Update::Keep } else { Update::Put(Vec::new(), until) }
-        });
-        if reported {
+        if !REPORTED.is_due(host.shared(), &key, host.now(), REPORT_AFTER) {
             return;
         }
         let mut reason = self.describe(finding);

@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-/// How often escapes of escapes are undone.
-const ROUNDS: usize = 3;
+use exchange::spelling;
+
 /// The most segments of a path that are looked at.
 pub(crate) const MAX_SEGMENTS: usize = 64;
 
@@ -87,43 +87,9 @@ pub(crate) fn bare(segment: &[u8]) -> &[u8] {
     bare
 }
 
-/// Text without percent escapes, and without those that are left of escapes of escapes.
+/// Text without percent escapes (`%41`, `%u0041`), and without those that are left of escapes of escapes.
 pub(crate) fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
-    let mut text = Cow::Borrowed(text);
-    for _ in 0..ROUNDS {
-        match decoded_once(&text) {
-            Some(plain) => text = Cow::Owned(plain),
-            None => break,
-        }
-    }
-    text
-}
-
-/// `None` where there is no escape.
-fn decoded_once(text: &[u8]) -> Option<Vec<u8>> {
-    if !text.contains(&b'%') {
-        return None;
-    }
-    let (mut plain, mut found, mut rest) = (Vec::with_capacity(text.len()), false, text);
-    while let Some((byte, behind)) = rest.split_first() {
-        rest = behind;
-        let escape = match behind {
-            [high, low, after @ ..] if *byte == b'%' => digit(*high).zip(digit(*low)).zip(Some(after)),
-            _ => None,
-        };
-        match escape {
-            Some(((high, low), after)) => {
-                plain.push(high << 4 | low);
-                (rest, found) = (after, true);
-            }
-            None => plain.push(*byte),
-        }
-    }
-    found.then_some(plain)
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+    spelling::decoded(text).last().map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
 #[cfg(test)]
@@ -150,6 +116,7 @@ mod tests {
             "/%6frders/%34%32",
             "/orders/%2534%32",
             "/orders/%252534%32",
+            "/orders/%u0034%U0032",
             "/orders/%2042%09",
             "/orders/42%00",
             "/../orders/42",

@@ -81,6 +81,9 @@ enum Destination {
     Several(Place),
 }
 
+/// A body without its content coding, or why it cannot be read.
+type Plain<'b> = Result<Cow<'b, [u8]>, Violation>;
+
 /// What a request asked for: kind and name, and what does not match.
 type Judged = (Vec<(&'static str, String, bool)>, Vec<Violation>);
 
@@ -164,13 +167,15 @@ impl Plugin for QueryGuard {
         let Some(place) = slot.take::<Place>() else { return Verdict::Pass };
         let Some(watched) = self.endpoints.get(place.endpoint) else { return Verdict::Pass };
         let request = &exchange.request;
+        let is_read = !place.exact || request.method == b"POST";
+        let plain = if is_read { watched.decoded(body, &request.headers) } else { Ok(Cow::Borrowed(body.bytes)) };
         let judged = match request.method.as_slice() {
             _ if body.complete && body.bytes.is_empty() => match watched.without_body(request, place.exact) {
                 Some(judged) => judged,
                 None => return Verdict::Pass,
             },
-            _ if !place.exact && !watched.concerns(body, request) => return Verdict::Pass,
-            b"POST" => watched.body(body, &request.headers, request.query()),
+            _ if !place.exact && !watched.concerns(&plain, body.complete, request) => return Verdict::Pass,
+            b"POST" => watched.body(plain, body.complete, request),
             method => watched.unexpected_body(method),
         };
         self.settle(watched, judged, exchange, host)
@@ -296,15 +301,15 @@ impl Watched {
 
     /// Whether a body below or beside the endpoint may be for it: it has a name of its requests, or escapes or bytes that may hide one; or
     /// it cannot be read, or goes on where names may be. Uploads are of other types.
-    fn concerns(&self, body: Body<'_>, request: &Request) -> bool {
-        let Ok(bytes) = self.decoded(body, &request.headers) else { return true };
+    fn concerns(&self, body: &Plain<'_>, complete: bool, request: &Request) -> bool {
+        let Ok(body) = body else { return true };
         let media = media::of(&request.headers).unwrap_or_default();
         let has_names =
             media.is_empty() || media.ends_with(b"json") || matches!(media.as_slice(), media::GRAPHQL | media::FORM);
-        if !body.complete && (has_names || media::begins_as_json(&bytes)) {
+        if !complete && (has_names || media::begins_as_json(body)) {
             return true;
         }
-        let (body, query): (&[u8], &[u8]) = (&bytes, request.query());
+        let (body, query): (&[u8], &[u8]) = (body, request.query());
         let names: &[&[u8]] = match self.endpoint.kind() {
             EndpointKind::Graphql => &[b"query", b"mutation", b"persisted"],
             _ => &[b"method"],
@@ -348,7 +353,7 @@ impl Watched {
     }
 
     /// A body without its content coding. One of which only a part is there must have none.
-    fn decoded<'b>(&self, body: Body<'b>, headers: &Headers) -> Result<Cow<'b, [u8]>, Violation> {
+    fn decoded<'b>(&self, body: Body<'b>, headers: &Headers) -> Plain<'b> {
         let coding = exchange::codings::list(headers);
         if exchange::codings::is_identity(&coding) {
             return Ok(Cow::Borrowed(body.bytes));
@@ -361,20 +366,20 @@ impl Watched {
             .map_err(|error| Violation::new(Mismatch::BodyTooLarge, format!("the body cannot be read: {error}")))
     }
 
-    fn body(&self, body: Body<'_>, headers: &Headers, query: &[u8]) -> Judged {
-        if !body.complete {
+    fn body(&self, body: Plain<'_>, complete: bool, request: &Request) -> Judged {
+        if !complete {
             return (vec![], vec![too_large(self.limit())]);
         }
-        let bytes = match self.decoded(body, headers) {
+        let bytes = match body {
             Ok(bytes) => bytes,
             Err(violation) => return (vec![], vec![violation]),
         };
-        let media = match media::of(headers) {
+        let media = match media::of(&request.headers) {
             Ok(media) => media,
             Err(detail) => return invalid(detail),
         };
         if self.endpoint.kind() == EndpointKind::Graphql {
-            return self.graphql_body(&media, &bytes, query);
+            return self.graphql_body(&media, &bytes, request.query());
         }
         let message = match json::read(&bytes) {
             Ok(message) => message,
@@ -387,7 +392,7 @@ impl Watched {
             names: &self.endpoint.names,
             closed: self.endpoint.closed,
             schemas: self.contract.as_deref(),
-            said: Said::of(headers),
+            said: Said::of(&request.headers),
         };
         match rpc::judge(&message, &rules) {
             Ok(messages) => {

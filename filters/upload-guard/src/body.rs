@@ -3,7 +3,8 @@
 use exchange::{Body, Headers, Request, codings};
 use files::json::Field;
 use files::{
-    Family, File, Findings, Format, Policy, Reason, Work, disposition, identify, inspect, inspect_coded, json, mime,
+    Family, File, Findings, Format, Policy, Reason, Work, disposition, identify_plain, inspect, inspect_coded, json,
+    mime,
 };
 use seclang::body::multipart::{Limits, Part as FormPart, Reader};
 
@@ -141,7 +142,7 @@ impl Sink for Inspector<'_> {
     }
 
     fn coded(&mut self, body: &[u8], _complete: bool) {
-        inspect_coded(body, self.policy, &mut self.findings);
+        inspect_coded(body, self.policy, &mut self.work, &mut self.findings);
     }
 
     fn names(&mut self, names: &[Vec<u8>]) {
@@ -156,7 +157,7 @@ impl Sink for Inspector<'_> {
         if !found.has(Reason::DeniedExtension) {
             return;
         }
-        let format = identify(content);
+        let format = identify_plain(content);
         let stored = plain && !matches!(format, Format::Json | Format::Empty);
         if stored || matches!(format.family(), Family::Script | Family::Executable) {
             self.take(&found, |reason| reason == Reason::DeniedExtension);
@@ -212,7 +213,8 @@ impl<'a, S: Sink> Finder<'a, S> {
             let detail = "the coded bytes of the body hold parts that the decoded body does not have";
             self.sink.problem(Reason::UndecodableBody, detail);
         }
-        if !self.json_fields.is_empty() && json::begins(coded.bytes) {
+        // A stream of Brotli may begin with a bracket, and in a stream may be the JSON of the decoded body as it is.
+        if json::begins(coded.bytes) && !json::find(coded.bytes, self.json_fields, 1).is_empty() {
             self.sink.problem(Reason::UndecodableBody, "the coded bytes of the body are JSON as well");
         }
         if carrier_of_body(kind) == Carrier::Raw || is_disguised(coded.bytes) {
@@ -373,9 +375,10 @@ fn carrier_of_body(kind: &[u8]) -> Carrier {
 fn is_disguised(body: &[u8]) -> bool {
     let start = body.trim_ascii_start();
     // Texts of applications may hold tags of servers; files of servers begin with one.
-    match identify(body) {
+    match identify_plain(body) {
         Format::Text | Format::Json | Format::Xml | Format::Unknown | Format::Empty => false,
-        format if format.is_text() => match start {
+        // Compound files with macros are no text.
+        format if format.is_text() && !start.starts_with(b"\xd0\xcf\x11\xe0") => match start {
             [b'#', b'!', ..] => true,
             [b'<', ..] => !start.starts_with(b"<?xml") || matches!(format, Format::Svg | Format::ActiveSvg),
             _ => false,

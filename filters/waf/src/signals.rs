@@ -80,7 +80,7 @@ impl Waf {
             && let Some(inputs) = usual(&state.transaction)
         {
             weight *= USUAL_PART;
-            detail.push_str(&format!("; a quarter of the weight, because {inputs} is as usual"));
+            detail.push_str(&format!("; a quarter of the weight, because of usual values: {inputs}"));
         }
         let rules = rules(&state.transaction, demanded, told);
         self.signal(Found { tag: MATCH, weight, detail, rules }, exchange, host);
@@ -170,14 +170,18 @@ pub(crate) fn rule_of(demanded: &Intervention) -> SignalRule {
 
 /// The inputs of all matches of a request, where the value of each is what it usually is; `None` where one is not, or is no parameter.
 fn usual(transaction: &Transaction) -> Option<String> {
+    let matches = transaction.matched_rules();
+    if matches.len() >= MANY_MATCHES {
+        return None;
+    }
     let usual = transaction.variable(b"TX", USUAL)?;
     let is_usual = |name: &[u8]| {
         let mut known = usual.split(|byte| *byte == b' ').filter_map(|one| one.strip_prefix(b"ARGS:"));
         known.any(|known| known.eq_ignore_ascii_case(name))
     };
-    // A part of the value that a rule has captured, and what no attack is written in.
-    let is_no_input = |variable: &[u8]| variable.starts_with(b"TX:") || variable == b"REQUEST_METHOD";
-    let matches = transaction.matched_rules();
+    // A part of the value that a rule has captured, and what no attack is written in. What else is in TX may be of any input.
+    let is_no_input =
+        |variable: &[u8]| matches!(variable, [b'T', b'X', b':', b'0'..=b'9']) || variable == b"REQUEST_METHOD";
     let mut inputs: Vec<&str> = Vec::new();
     for rule in matches.iter().filter(|rule| rule.logged) {
         let mut has_input = false;
@@ -196,7 +200,7 @@ fn usual(transaction: &Transaction) -> Option<String> {
             return None;
         }
     }
-    (!inputs.is_empty() && matches.len() < MANY_MATCHES).then(|| inputs.join(", "))
+    (!inputs.is_empty()).then(|| inputs.join(", "))
 }
 
 /// The anomaly score of a request.

@@ -82,7 +82,7 @@ async fn run(options: &Options) -> Result<(), String> {
     let (taken, mut news) = mpsc::unbounded_channel();
     connect(&control, 0, taken.clone());
     started(&mut news, 1).await?;
-    let before = resident(pid)?;
+    let before = palisade_tests::process::resident_kib(pid)?;
     let start = Instant::now();
     for number in 1..options.nodes {
         connect(&control, number, taken.clone());
@@ -90,7 +90,7 @@ async fn run(options: &Options) -> Result<(), String> {
     let snapshot = started(&mut news, options.nodes.saturating_sub(1)).await?;
     let connected = start.elapsed();
     settled(&control)?;
-    let after = resident(pid)?;
+    let after = palisade_tests::process::resident_kib(pid)?;
 
     let mut samples: Vec<(&str, Vec<f64>, usize)> =
         ["route", "policy", "rules"].map(|kind| (kind, Vec::new(), 0)).into();
@@ -111,7 +111,7 @@ async fn run(options: &Options) -> Result<(), String> {
             settled(&control)?;
         }
     }
-    let peak = resident(pid)?;
+    let peak = palisade_tests::process::resident_kib(pid)?;
     let nodes = (options.nodes.saturating_sub(1)).max(1) as f64;
     let changes: serde_json::Map<String, Value> = samples
         .iter_mut()
@@ -217,15 +217,6 @@ fn settled(control: &ControlPlane) -> Result<(), String> {
     palisade_tests::process::wait_for("no node is behind", PATIENCE, || {
         control.call("GET", path, None).json()["nodes"].as_array().filter(|nodes| nodes.is_empty()).map(|_| ())
     })
-}
-
-/// The resident memory of a process in KiB.
-fn resident(pid: u32) -> Result<u64, String> {
-    let path = format!("/proc/{pid}/status");
-    let status = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok())
-        .ok_or_else(|| format!("{path} does not say how much memory is resident"))
 }
 
 fn print(figures: &Value) {

@@ -264,9 +264,10 @@ pub(super) fn told(action: AuditAction, operator: Option<&Operator>, source: Opt
     }
 }
 
+/// Adds a cookie beside those that the response has.
 pub(super) fn with_cookie(mut response: Response, cookie: &str) -> Response {
     if let Ok(value) = HeaderValue::from_str(cookie) {
-        response.headers_mut().insert(header::SET_COOKIE, value);
+        response.headers_mut().append(header::SET_COOKIE, value);
     }
     response
 }

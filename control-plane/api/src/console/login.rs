@@ -14,7 +14,6 @@ use super::body::{self, Body, BodyProblem};
 use super::describe;
 use super::enter::{Caller, CodeCheck, busy, code_key, count, password_key, paused, told, with_cookie};
 use super::guard::no_store;
-use super::oidc::with_more_cookies;
 use super::session::{clear_cookie, cookie_of, wants_secure};
 use super::state::Console;
 use super::who::Who;
@@ -214,7 +213,7 @@ async fn logout(State(console): State<Console>, who: Who, headers: HeaderMap) ->
     let url = console.provider_logout(&who.current.session, &headers).await;
     let answer = with_cookie(Json(json!({ "done": true, "url": url })).into_response(), &cookie);
     Ok(match cookie_of(&headers, ID_TOKEN_COOKIE) {
-        Some(_) => with_more_cookies(answer, &console.id_token_cookie("", 0, &headers)),
+        Some(_) => with_cookie(answer, &console.id_token_cookie("", 0, &headers)),
         None => answer,
     })
 }

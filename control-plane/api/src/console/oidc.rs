@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oidc::{OidcError, OidcFault, Provider, Returned};
 use schemars::JsonSchema;
@@ -17,13 +17,13 @@ use subtle::ConstantTimeEq as _;
 
 use super::body::{self, Body};
 use super::describe::{self, Common as _};
-use super::enter::{Caller, count, no_randomness, told};
+use super::enter::{Caller, count, no_randomness, told, with_cookie};
 use super::guard::no_store;
 use super::login::{Source, caller};
-use super::session::{cookie_of, wants_secure};
+use super::session::{cookie_of, set_cookie, wants_secure};
 use super::state::Console;
 use crate::error::ApiError;
-use crate::names::{ID_TOKEN_COOKIE, NAMESPACE, OIDC_COOKIE};
+use crate::names::{ID_TOKEN_COOKIE, OIDC_COOKIE};
 use crate::openapi::{JSON, Operation, Routes, reference};
 use accounts::{Ceremony, CeremonyKind, OIDC_MILLIS, Operator, Session, TicketSecret, Via};
 use events::{AuditAction, Part};
@@ -149,7 +149,7 @@ impl Console {
             // That of a login before.
             None => self.id_token_cookie("", 0, caller.headers),
         };
-        Ok(with_more_cookies(self.with_binding(response, "", 0, caller), &kept))
+        Ok(with_cookie(self.with_binding(response, "", 0, caller), &kept))
     }
 
     /// Where the browser of an operator who has logged out goes on to: the provider, if the session was begun there and the session at
@@ -165,10 +165,7 @@ impl Console {
 
     /// The cookie with the ID token, which the logout alone gets.
     pub(super) fn id_token_cookie(&self, value: &str, seconds: u64, headers: &HeaderMap) -> String {
-        let secure = if wants_secure(self.inner.loopback, headers) { "; Secure" } else { "" };
-        format!(
-            "{ID_TOKEN_COOKIE}={value}; Path={NAMESPACE}/session/_logout; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
-        )
+        set_cookie(ID_TOKEN_COOKIE, "/session/_logout", value, seconds, wants_secure(self.inner.loopback, headers))
     }
 
     /// Ends the wait for this state, if it was begun by this browser.
@@ -205,7 +202,7 @@ impl Console {
                 "token_refused",
                 "the ID token of the provider is not accepted; the audit log has the reason",
             ),
-            OidcFault::UnknownKey => (
+            OidcFault::UnknownKey { .. } => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "provider_key_unknown",
                 "the login provider has signed with a key that its key set does not have; the audit log names the key and says what to do",
@@ -215,7 +212,9 @@ impl Console {
         self.oidc_refused(None, &error.to_string(), caller);
         let answer = ApiError::new(status, word, message);
         match error.fault() {
-            OidcFault::UnknownKey => answer.with_header(header::RETRY_AFTER, &error.retry_seconds().to_string()),
+            OidcFault::UnknownKey { retry_seconds } => {
+                answer.with_header(header::RETRY_AFTER, &retry_seconds.to_string())
+            }
             _ => answer,
         }
     }
@@ -238,11 +237,8 @@ impl Console {
 
     /// Adds the cookie that binds a login to its browser. `Strict`: it comes back with a request of the console's own page.
     fn with_binding(&self, response: Response, value: &str, seconds: u64, caller: Caller<'_>) -> Response {
-        let secure = if wants_secure(self.inner.loopback, caller.headers) { "; Secure" } else { "" };
-        let cookie = format!(
-            "{OIDC_COOKIE}={value}; Path={NAMESPACE}/session; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
-        );
-        with_more_cookies(response, &cookie)
+        let secure = wants_secure(self.inner.loopback, caller.headers);
+        with_cookie(response, &set_cookie(OIDC_COOKIE, "/session", value, seconds, secure))
     }
 
     /// Looks once a minute whether the provider answers, and reports it if not. Ends at once where there is none.
@@ -262,14 +258,6 @@ impl Console {
             Err(error) => self.inner.events.trouble(Part::Login, "oidc", &error.to_string()),
         }
     }
-}
-
-/// Adds a cookie beside those that the response has.
-pub(super) fn with_more_cookies(mut response: Response, cookie: &str) -> Response {
-    if let Ok(value) = HeaderValue::from_str(cookie) {
-        response.headers_mut().append(header::SET_COOKIE, value);
-    }
-    response
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

@@ -1,5 +1,7 @@
 //! The console as a page: the built files below `/console/`, for everyone. Without a session they show the login alone.
 
+mod choices;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use console_files::{Coding, File, PAGE, Representation};
 use serde_json::json;
 
+use self::choices::Choices;
 use crate::error::ApiError;
 use crate::openapi::{Group, Operation, Routes};
 
@@ -79,15 +82,18 @@ fn answer(files: &Files, name: &str, headers: &HeaderMap) -> Response {
     let Some(form) = preferred(file, headers) else {
         return ApiError::not_found("the file has no form that the caller accepts".to_owned()).into_response();
     };
-    let mut response = if has_already(form, headers) {
+    let choices = if name == PAGE { Choices::of(headers) } else { Choices::default() };
+    let form = choices.apply(file, form);
+    let mut response = if has_already(&form, headers) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         ([(header::CONTENT_TYPE, HeaderValue::from_static(file.media_type))], form.bytes.clone()).into_response()
     };
+    let varies = if name == PAGE { "accept-encoding, accept-language, cookie" } else { "accept-encoding" };
     let caching = if file.is_immutable { "public, max-age=31536000, immutable" } else { "no-cache" };
     let fixed = [
         (header::CACHE_CONTROL, caching),
-        (header::VARY, "accept-encoding"),
+        (header::VARY, varies),
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
@@ -183,6 +189,40 @@ mod tests {
         for path in ["/", "/console", "/?next=//evil.example"] {
             let response = call(path, &[]).await;
             assert_eq!((response.status().as_u16(), header_of(&response, "location")), (307, "/console/"), "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_page_has_the_choices_of_its_caller() {
+        let mut tags = std::collections::BTreeSet::new();
+        for (cookie, language, opening) in [
+            ("", "", r#"<html lang="en">"#),
+            ("", "de-AT,en;q=0.5", r#"<html lang="de">"#),
+            ("palisade_theme=dark", "fr", r#"<html lang="en" data-theme="dark">"#),
+            ("a=b; palisade_language=en;palisade_theme=light", "DE", r#"<html lang="en" data-theme="light">"#),
+            ("palisade_language=de; palisade_theme=dark", "en", r#"<html lang="de" data-theme="dark">"#),
+        ] {
+            let headers = [("cookie", cookie), ("accept-language", language), ("accept-encoding", "br, gzip")];
+            let response = call("/console/bans", &headers).await;
+            assert_eq!(header_of(&response, "vary"), "accept-encoding, accept-language, cookie");
+            let etag = header_of(&response, "etag").to_owned();
+            let is_plain = header_of(&response, "content-encoding").is_empty();
+            let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            if is_plain {
+                assert!(
+                    String::from_utf8(body.to_vec()).unwrap().starts_with(&format!("<!doctype html>\n{opening}\n"))
+                );
+            }
+            assert_eq!(is_plain, opening != r#"<html lang="en">"#, "{opening}");
+            let again = call("/console/", &[headers.as_slice(), &[("if-none-match", &etag)]].concat()).await;
+            assert_eq!(again.status(), 304, "{opening}");
+            assert!(tags.insert(etag), "{opening}: a tag of its own");
+        }
+        for cookie in ["palisade_theme=\"><script>", "palisade_theme=", "xpalisade_theme=dark", "palisade_language=fr"]
+        {
+            let response = call("/console/", &[("cookie", cookie)]).await;
+            let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            assert_eq!(body, console_files::files()[PAGE].representations[2].bytes.as_ref(), "{cookie}");
         }
     }
 

@@ -58,7 +58,7 @@ impl Token {
 
     /// The `Set-Cookie` header that gives it to a browser for so many seconds.
     pub(super) fn set_cookie(&self, max_age_seconds: u64, secure: bool) -> String {
-        set_cookie(&self.0, max_age_seconds, secure)
+        set_cookie(COOKIE, "", &self.0, max_age_seconds, secure)
     }
 }
 
@@ -78,12 +78,13 @@ pub(super) fn cookie_of(headers: &HeaderMap, wanted: &str) -> Option<String> {
 
 /// The `Set-Cookie` header that takes the cookie away.
 pub(super) fn clear_cookie(secure: bool) -> String {
-    set_cookie("", 0, secure)
+    set_cookie(COOKIE, "", "", 0, secure)
 }
 
-fn set_cookie(value: &str, max_age_seconds: u64, secure: bool) -> String {
+/// The `Set-Cookie` header of a cookie for so many seconds, which calls under this path of the console get.
+pub(super) fn set_cookie(name: &str, path: &str, value: &str, max_age_seconds: u64, secure: bool) -> String {
     let secure = if secure { "; Secure" } else { "" };
-    format!("{COOKIE}={value}; Path={NAMESPACE}; Max-Age={max_age_seconds}; HttpOnly; SameSite=Strict{secure}")
+    format!("{name}={value}; Path={NAMESPACE}{path}; Max-Age={max_age_seconds}; HttpOnly; SameSite=Strict{secure}")
 }
 
 /// Whether the cookie is to be sent over TLS alone: always, but for development on one machine, where the admin API

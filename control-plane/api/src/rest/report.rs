@@ -73,11 +73,12 @@ impl Iterator for IncidentParts {
                 part.extend_from_slice(b"]}");
                 return Some(part.into());
             };
+            // One that cannot be written is left out, with its comma.
+            let Ok(line) = serde_json::to_vec(&*incident.in_state(state)) else { continue };
             // The first one follows the bracket.
             if !part.ends_with(b"[") {
                 part.push(b',');
             }
-            let line = serde_json::to_vec(&*incident.in_state(state)).unwrap_or_default();
             part.extend_from_slice(&line);
         }
         self.before = Some("");

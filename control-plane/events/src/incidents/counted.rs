@@ -3,6 +3,9 @@
 use super::{Incident, MAX_SIGNALS, SharedText, Texts, TimelineEntry, note};
 use crate::event::SecurityEvent;
 
+/// The bytes of the signals of an event that are kept, at most: a gateway says what it likes. Of more, those of the event before stay.
+const MAX_SIGNAL_BYTES: usize = 8 << 10;
+
 /// What an event adds to its incident.
 pub(super) struct Counted {
     entry: TimelineEntry,
@@ -18,7 +21,8 @@ impl Counted {
         let score = event.threat.score().unwrap_or(0.0);
         let signals = event.threat.signals.filter(|signals| !signals.is_empty()).and_then(|mut signals| {
             signals.truncate(MAX_SIGNALS);
-            serde_json::to_string(&signals).ok().map(String::into_boxed_str)
+            let json = serde_json::to_string(&signals).ok().filter(|json| json.len() <= MAX_SIGNAL_BYTES);
+            json.map(String::into_boxed_str)
         });
         let mut text = |value: Option<String>| texts.cut(value.as_deref().unwrap_or_default());
         Counted {

@@ -10,6 +10,9 @@ use super::{Incident, IncidentLimits, IncidentState, SharedText, Texts, Timeline
 use crate::event::{SecurityEvent, timestamp_millis};
 use store::fabric::{MergeIncident, Workflow};
 
+/// The forgotten incidents that the store is told of at a time, at most.
+const MAX_REMOVED: usize = 100_000;
+
 /// The incident of each identity.
 #[derive(Debug, Default)]
 pub(crate) struct Incidents {
@@ -94,7 +97,7 @@ impl Incidents {
     #[cfg(test)]
     pub(super) fn list(&mut self, now: u64) -> Vec<Incident> {
         let listed = self.since(0, now).into_iter();
-        listed.map(|(incident, state)| Incident { state, ..(*incident).clone() }).collect()
+        listed.map(|(incident, state)| incident.in_state(state).into_owned()).collect()
     }
 
     /// Those with an event since `oldest`, each with its state; the most recent first. Nothing is copied.
@@ -283,7 +286,10 @@ impl Incidents {
         let Some(((seen, key), _)) = self.by_age.pop_first() else { return false };
         self.by_key.remove(&key);
         self.parts.remove(&key);
-        self.removed.insert(key, seen);
+        // While the store is down they become many. What is left there is read again at a start, and forgotten by its age.
+        if self.removed.len() < MAX_REMOVED {
+            self.removed.insert(key, seen);
+        }
         true
     }
 }

@@ -150,6 +150,19 @@ fn a_timeline_takes_no_more_room_than_it_has_entries() {
 }
 
 #[test]
+fn signals_are_bounded_in_bytes_too() {
+    let mut incidents = Incidents::default();
+    let with = |detail: String| {
+        let mut event = event("192.0.2.1", "a", NOW, 1.0);
+        event.threat.signals = Some(vec![json!({ "detail": detail })]);
+        event
+    };
+    incidents.record(with("first".to_owned()), WIDTH, NOW);
+    incidents.record(with("x".repeat(8 << 10)), WIDTH, NOW);
+    assert_eq!(incidents.signals("ip:192.0.2.1"), [json!({ "detail": "first" })]);
+}
+
+#[test]
 fn a_wrong_clock_does_not_move_an_event() {
     let mut incidents = Incidents::default();
     incidents.record(event("192.0.2.1", "a", NOW + 1, 1.0), WIDTH, NOW);

@@ -7,7 +7,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::MAX_TEXT;
@@ -83,19 +82,7 @@ impl Serialize for SharedText {
 
 impl<'de> Deserialize<'de> for SharedText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SharedText, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = SharedText;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<SharedText, E> {
-                Ok(text.into())
-            }
-        }
-        deserializer.deserialize_str(Text)
+        String::deserialize(deserializer).map(SharedText::from)
     }
 }
 

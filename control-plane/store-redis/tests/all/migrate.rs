@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use palisade_store_redis::{RedisOptions, connect};
 use store::fabric::Note;
-use store::replays::{KeptReplays, NewReplay, RecordingRoom, RecordingRow, ReplayEnd};
+use store::replays::{KeptReplays, MAX_CHUNK, NewReplay, RecordingRoom, RecordingRow, ReplayEnd};
 use store::{
     AccessChange, FabricStore as _, ReplayStore as _, SqliteOptions, SqliteStore, Store as _, StoreError, migrate,
 };
@@ -38,9 +38,10 @@ async fn a_store_moves_to_a_server_and_back() {
     let number = file.kept_events(0).await.unwrap()[0].number;
     file.kept_events_told(number).await.unwrap();
 
-    let recording = RecordingRow { id: "r".into(), bytes: 4, chunks: 2, ..RecordingRow::default() };
-    file.recording_begin(recording.clone(), RecordingRoom { recordings: 9, bytes: 9 }).await.unwrap();
-    let chunks = [vec![1, 2], vec![3, 4]];
+    let chunks = [vec![1; MAX_CHUNK], vec![3, 4]];
+    let bytes = MAX_CHUNK as u64 + 2;
+    let recording = RecordingRow { id: "r".into(), bytes, ..RecordingRow::default() };
+    file.recording_begin(recording.clone(), RecordingRoom { recordings: 9, bytes }).await.unwrap();
     for (number, chunk) in (0..).zip(&chunks) {
         file.content_put("r", number, chunk.clone()).await.unwrap();
     }
@@ -48,7 +49,7 @@ async fn a_store_moves_to_a_server_and_back() {
     let replay = NewReplay { id: "j".into(), recording: "r".into(), ..NewReplay::default() };
     file.replay_add(replay, 1).await.unwrap();
     file.content_put("j", 0, vec![5]).await.unwrap();
-    let ended = ReplayEnd { id: "j".into(), result_bytes: 1, result_chunks: 1, ..ReplayEnd::default() };
+    let ended = ReplayEnd { id: "j".into(), result_bytes: 1, ..ReplayEnd::default() };
     file.replay_end(ended, KeptReplays { replays: 9, bytes: 9 }).await.unwrap();
     let contents = async |store: &SqliteStore| {
         let rows = (store.recordings().await.unwrap(), store.replays().await.unwrap().len());

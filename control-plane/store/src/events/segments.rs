@@ -11,8 +11,12 @@ const READ: usize = 128;
 pub(super) fn current(db: &Connection, most: u64) -> rusqlite::Result<i64> {
     let select = "SELECT id, events FROM segment ORDER BY id DESC LIMIT 1";
     let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?));
-    let last = db.prepare_cached(select)?.query_row([], row).optional()?;
-    Ok(last.map_or(1, |(id, events)| if events < most { id } else { id + 1 }))
+    if let Some((id, events)) = db.prepare_cached(select)?.query_row([], row).optional()? {
+        return Ok(if events < most { id } else { id + 1 });
+    }
+    // A block all of whose events were there already has a segment without a row.
+    let of_block = "SELECT segment FROM block ORDER BY id DESC LIMIT 1";
+    Ok(db.prepare_cached(of_block)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(1))
 }
 
 /// What is added to a segment.

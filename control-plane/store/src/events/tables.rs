@@ -10,7 +10,7 @@ use super::{Block, NewEvent, place, segments};
 
 /// Marks a file as one of events in SQLite's header (`PSDV`).
 const APPLICATION_ID: i32 = 0x5053_4456;
-/// The version of the tables. A file of a later version is put aside: events are no configuration, and go on in a new file.
+/// The version of the tables. A file of another one is put aside: events are no configuration, and go on in a new file.
 const VERSION: i32 = 2;
 /// The events of a segment: many make each of them slow to write, and few a search, which looks into each. Tests have small ones.
 const SEGMENT_EVENTS: u64 = if cfg!(test) { 100 } else { 8192 };
@@ -28,7 +28,7 @@ const LOG_PAGES: u32 = 512;
 const TABLES: &str = "
     CREATE TABLE block (
         id INTEGER PRIMARY KEY NOT NULL, came INTEGER NOT NULL, position TEXT NOT NULL, places BLOB NOT NULL, body BLOB NOT NULL,
-        segment INTEGER NOT NULL DEFAULT 0
+        segment INTEGER NOT NULL
     );
     CREATE TABLE event (place INTEGER PRIMARY KEY NOT NULL, block INTEGER NOT NULL, line INTEGER NOT NULL, terms BLOB NOT NULL);
     CREATE TABLE term (
@@ -37,19 +37,6 @@ const TABLES: &str = "
     CREATE TABLE segment (id INTEGER PRIMARY KEY NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, events INTEGER NOT NULL);
     CREATE TABLE kept (only INTEGER PRIMARY KEY CHECK (only = 1), events INTEGER NOT NULL, bytes INTEGER NOT NULL);
     INSERT INTO kept VALUES (1, 0, 0);
-";
-
-/// Makes the tables of version 1 those of version 2: all that there was is one segment.
-const FROM_VERSION_1: &str = "
-    ALTER TABLE term RENAME TO term_1;
-    CREATE TABLE term (
-        segment INTEGER NOT NULL, term INTEGER NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (segment, term, place)
-    ) WITHOUT ROWID;
-    INSERT INTO term SELECT 0, term, place FROM term_1 ORDER BY term, place;
-    DROP TABLE term_1;
-    ALTER TABLE block ADD COLUMN segment INTEGER NOT NULL DEFAULT 0;
-    CREATE TABLE segment (id INTEGER PRIMARY KEY NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, events INTEGER NOT NULL);
-    INSERT INTO segment SELECT 0, min(place), max(place), count(*) FROM event HAVING count(*) > 0;
 ";
 
 /// How many events there are, and the bytes of their blocks.
@@ -79,7 +66,6 @@ pub(super) fn open(path: &Path, durable: bool) -> rusqlite::Result<Connection> {
         match header(&making)? {
             (APPLICATION_ID, VERSION) => {}
             (0, 0) => making.execute_batch(TABLES)?,
-            (APPLICATION_ID, 1) => making.execute_batch(FROM_VERSION_1)?,
             (id, version) => {
                 return Err(foreign(format!("it has the tables {id}/{version}, and not {APPLICATION_ID}/{VERSION}")));
             }

@@ -219,37 +219,26 @@ async fn late_events_have_their_place_whatever_segment_they_are_in() {
     assert!(number("SELECT count(*) FROM segment") < 9, "segments without events are gone");
 }
 
-#[tokio::test]
-async fn a_file_of_an_earlier_release_is_searched_and_goes_on() {
+#[test]
+fn events_are_found_beside_blocks_of_a_segment_without_a_row() {
     let folder = tempfile::tempdir().unwrap();
-    let events = |numbers: std::ops::Range<u64>| numbers.map(|number| new(number, NOW - 1000 + number)).collect();
-    let store = EventFile::new(folder.path(), limits(1 << 30, 250));
-    store.append(events(0..150)).await.unwrap();
-    store.close().await.unwrap();
-    let db = rusqlite::Connection::open(folder.path().join("events.db")).unwrap();
-    db.execute_batch(
-        "ALTER TABLE term RENAME TO term_2;
-         CREATE TABLE term (term INTEGER NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (term, place)) WITHOUT ROWID;
-         INSERT INTO term SELECT term, place FROM term_2;
-         DROP TABLE term_2;
-         DROP TABLE segment;
-         ALTER TABLE block DROP COLUMN segment;
-         PRAGMA user_version = 1",
-    )
-    .unwrap();
-    drop(db);
-    let store = EventFile::new(folder.path(), limits(1 << 30, 250));
-    let of = |number: u64| EventQuery {
-        filters: vec![(EventField::Reference, format!("ref-{number}"))],
-        limit: 9,
-        ..EventQuery::default()
+    let copy =
+        |numbers: std::ops::Range<u64>| numbers.map(|number| new(number, NOW - 1000 + number)).collect::<Vec<_>>();
+    let db = tables::open(&folder.path().join("events.db"), true).unwrap();
+    let add = |numbers, came: u64| {
+        let blocks = Block::pack(copy(numbers)).unwrap();
+        blocks.iter().for_each(|block| tables::add(&db, block, came, &format!("{came}-0")).unwrap());
     };
-    assert_eq!(all(&store, of(7)).await, ["event_0000000000000007"]);
-    store.append(events(100..400)).await.unwrap();
-    store.sweep(clock::now_millis()).await.unwrap();
-    assert!(all(&store, of(7)).await.is_empty());
-    assert_eq!(all(&store, of(149)).await.len() + all(&store, of(399)).await.len(), 1, "the older one gave way");
-    assert!(!folder.path().join("events.db.unusable").exists());
+    add(0..100, 1);
+    // The same once more, as after a lost answer: their segment is the next one, and has no row.
+    add(0..60, 2);
+    let last = "SELECT segment FROM block ORDER BY id DESC LIMIT 1";
+    let segment = || db.query_row(last, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(segment(), 2);
+    db.execute_batch("DELETE FROM segment").unwrap();
+    add(200..210, 3);
+    // Were it an earlier one, it would be forgotten with the first of the blocks that are in segment 2.
+    assert_eq!(segment(), 2);
 }
 
 #[tokio::test]

@@ -89,3 +89,56 @@ fn failures_that_are_spread_over_many_keys_are_those_of_an_address() {
     (0..100).for_each(|failure| fail(&*plugin, &host, (None, None), &format!("t{failure}")));
     assert_eq!((banned(&host).len(), host.events.borrow().len()), (0, 0));
 }
+
+#[test]
+fn a_ban_on_an_address_begins_the_count_of_all_its_failures_anew() {
+    let by_token = Fail2BanStep { key: vec![part(KeyPlace::Header, "x-token")], ..step() };
+    let (host, plugin) = (FakeHost::at(NOW), plugin(&by_token));
+    let spread = |from: u32, to: u32| {
+        (from..to).for_each(|token| fail(&*plugin, &host, (None, None), &format!("t{token}")));
+    };
+    spread(0, 20);
+    (0..3).for_each(|_| fail(&*plugin, &host, (None, None), "guess"));
+    assert_eq!(banned(&host), ["ip:192.0.2.1"], "three of one key");
+    node_state::bans::apply(&host.shared_data, "ip:192.0.2.1", NOW, "lifted", NOW).unwrap();
+    spread(20, 49);
+    assert_eq!(banned(&host).len(), 1, "29 since the ban, and 23 in front of it");
+    spread(49, 50);
+    assert_eq!(banned(&host).len(), 2);
+    assert!(host.bans.borrow()[1].reason.contains("30 failed requests of an address"));
+}
+
+#[test]
+fn a_ban_on_a_user_leaves_the_count_of_the_address() {
+    let by_user = Fail2BanStep { key: vec![part(KeyPlace::User, "")], ..step() };
+    let (host, plugin) = (FakeHost::at(NOW), plugin(&by_user));
+    let failures = (0..100).find(|failure| {
+        fail(&*plugin, &host, (Some(&format!("u{}", failure / 3)), None), "");
+        banned(&host).contains(&"ip:192.0.2.1".to_owned())
+    });
+    // The thirtieth failure bans the tenth user.
+    assert_eq!((failures, banned(&host).len()), (Some(30), 11));
+}
+
+#[test]
+fn a_dry_run_reports_no_ban_for_failures_that_another_one_would_have_kept_away() {
+    for place in [part(KeyPlace::Header, "x-token"), part(KeyPlace::User, "")] {
+        let by_user = place.place() == KeyPlace::User;
+        let (host, plugin) = (FakeHost::at(NOW), plugin(&Fail2BanStep { key: vec![place], dry_run: true, ..step() }));
+        let user = by_user.then_some("ada");
+        (0..100).for_each(|_| fail(&*plugin, &host, (user, None), "guess"));
+        assert_eq!(host.events.borrow().len(), 1, "the third failure");
+        let other = |number: usize| {
+            let (user, token) = (format!("u{number}"), format!("t{number}"));
+            fail(&*plugin, &host, (by_user.then_some(user.as_str()), None), &token);
+        };
+        (0..26).for_each(other);
+        assert_eq!(host.events.borrow().len(), 1, "what comes from a user who would be banned counts for no one");
+        (26..100).for_each(other);
+        // A ban on the address would be in force, and one on the user keeps no one else away.
+        assert_eq!(host.events.borrow().len(), if by_user { 2 } else { 1 });
+        host.advance(61 * MINUTE);
+        (0..30).for_each(other);
+        assert_eq!(host.events.borrow().len(), if by_user { 3 } else { 2 }, "the bans would have ended");
+    }
+}

@@ -229,19 +229,30 @@ impl Contract {
         body.is_some_and(|body| !body.media.is_empty())
     }
 
+    /// Whether an operation says that its body may be a form, not only a range that has forms as well (`*/*`).
+    #[must_use]
+    pub fn declares_form(&self, operation: u32) -> bool {
+        let body = self.operation(operation).and_then(|operation| operation.body.as_ref());
+        body.is_some_and(|body| body.media.iter().any(|media| self.text(media.range) == media::FORM))
+    }
+
     /// What the body of a request needs. `content_type` is its header.
     #[must_use]
     pub fn request_body(&self, operation: u32, content_type: Option<&[u8]>, has_body: bool) -> BodyCheck {
-        let Some(body) = self.operation(operation).and_then(|operation| operation.body.as_ref()) else {
-            return BodyCheck::None;
-        };
+        let body = self.operation(operation).and_then(|operation| operation.body.as_ref());
+        let required = body.is_some_and(|body| body.required);
         if !has_body {
-            return if body.required { BodyCheck::Wrong(missing_body()) } else { BodyCheck::None };
-        }
-        if body.media.is_empty() {
-            return if body.required { BodyCheck::Required(None) } else { BodyCheck::None };
+            return if required { BodyCheck::Wrong(missing_body()) } else { BodyCheck::None };
         }
         let text = content_type.unwrap_or_default();
+        let Some(body) = body.filter(|body| !body.media.is_empty()) else {
+            return match required {
+                // Backends read fields of it all the same, such as the one that names a method.
+                _ if !media::is_readable_form(text) => BodyCheck::Wrong(foreign_form()),
+                true => BodyCheck::Required(None),
+                false => BodyCheck::None,
+            };
+        };
         let has_schema = body.media.iter().any(|media| media.schema.is_some());
         match self.media(content_type, &body.media) {
             Some(_) if !media::is_one_type(text) || (has_schema && media::hides_json(text)) => {
@@ -253,10 +264,7 @@ impl Contract {
                 let detail = "the charset is none that JSON is read in, so that the body cannot be checked";
                 BodyCheck::Wrong(Violation::new(Mismatch::UnsupportedMediaType, "header:content-type", detail))
             }
-            Some(_) if !media::is_readable_form(text) => {
-                let detail = "the charset is none that forms are read in, so that the body cannot be checked";
-                BodyCheck::Wrong(Violation::new(Mismatch::UnsupportedMediaType, "header:content-type", detail))
-            }
+            Some(_) if !media::is_readable_form(text) => BodyCheck::Wrong(foreign_form()),
             Some(schema) if body.required => BodyCheck::Required(schema),
             Some(Some(schema)) => BodyCheck::Json(schema),
             Some(None) => BodyCheck::None,
@@ -358,6 +366,12 @@ pub enum BodyResult {
 #[must_use]
 pub fn missing_body() -> Violation {
     Violation::new(Mismatch::MissingBody, "body", "a required body is absent")
+}
+
+/// A form in a character set in which its names cannot be read.
+fn foreign_form() -> Violation {
+    let detail = "the charset is none that forms are read in, so that the body cannot be checked";
+    Violation::new(Mismatch::UnsupportedMediaType, "header:content-type", detail)
 }
 
 fn path_value<'m>(operation: &OperationRecord, record: &ParameterRecord, matched: &'m Matched<'_>) -> Option<&'m [u8]> {

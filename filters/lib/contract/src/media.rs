@@ -2,6 +2,9 @@
 
 use crate::record::MediaRecord;
 
+/// The type of a form.
+pub(crate) const FORM: &[u8] = b"application/x-www-form-urlencoded";
+
 /// A media type without its parameters, in lower case.
 pub(crate) fn essence(text: &[u8]) -> Vec<u8> {
     let essence = text.split(|byte| *byte == b';').next().unwrap_or_default();
@@ -28,12 +31,16 @@ pub(crate) fn is_one_type(text: &[u8]) -> bool {
 }
 
 /// Whether a `content-type` that is not JSON has JSON in its parameters: Laravel takes a body for JSON where `/json` or `+json` is anywhere
-/// in the header.
+/// in the header. Of `multipart/related` the `type` does not count, which is that of its first part (RFC 2387).
 pub(crate) fn hides_json(text: &[u8]) -> bool {
-    let lower = text.to_ascii_lowercase();
-    let behind = lower.iter().position(|byte| *byte == b';').and_then(|at| lower.get(at..)).unwrap_or_default();
-    let has = |part: &[u8]| memchr::memmem::find(behind, part).is_some();
-    !is_json(&essence(text)) && (has(b"/json") || has(b"+json"))
+    let (lower, essence) = (text.to_ascii_lowercase(), essence(text));
+    let is_type = |parameter: &[u8]| {
+        let name = parameter.split(|byte| *byte == b'=').next().unwrap_or_default();
+        essence == b"multipart/related" && name.trim_ascii() == b"type"
+    };
+    let has = |text: &[u8], part: &[u8]| memchr::memmem::find(text, part).is_some();
+    let mut parameters = lower.split(|byte| *byte == b';').skip(1).filter(|parameter| !is_type(parameter));
+    !is_json(&essence) && parameters.any(|parameter| has(parameter, b"/json") || has(parameter, b"+json"))
 }
 
 /// What a token has not (RFC 9110, section 5.6.2).
@@ -63,9 +70,10 @@ pub(crate) fn is_readable(text: &[u8]) -> bool {
     has_charsets(text, |name| CHARSETS.contains(&name))
 }
 
-/// Whether a media type is no form in a character set in which names of fields are other bytes than those of ASCII (UTF-16, EBCDIC).
+/// Whether a media type has no form in it in a character set in which names of fields are other bytes than those of ASCII (UTF-16, EBCDIC).
 pub(crate) fn is_readable_form(text: &[u8]) -> bool {
-    let is_form = essence(text) == b"application/x-www-form-urlencoded";
+    // Parsers cut a type at different bytes.
+    let is_form = memchr::memmem::find(&text.to_ascii_lowercase(), FORM).is_some();
     let based = |name: &[u8]| CHARSETS.contains(&name) || ASCII_BASED.iter().any(|start| name.starts_with(start));
     !is_form || has_charsets(text, based)
 }

@@ -18,6 +18,9 @@ pub(crate) const METHODS: [&[u8]; 14] = [
     b"COPY", b"MOVE", b"QUERY",
 ];
 
+/// The most methods that are taken of one request: more than any path has, so that with as many one of them is not declared.
+const MAX_NAMED: usize = 16;
+
 /// The forms in which a backend may read fields of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forms {
@@ -56,7 +59,7 @@ impl Forms {
     }
 }
 
-/// Methods that a request names beside its own, each once.
+/// Methods that a request names beside its own, each once, at most [`MAX_NAMED`].
 struct Named<'m> {
     own: &'m [u8],
     methods: Vec<Vec<u8>>,
@@ -68,6 +71,9 @@ impl<'m> Named<'m> {
     }
 
     fn add(&mut self, value: &[u8]) {
+        if self.methods.len() >= MAX_NAMED {
+            return;
+        }
         let value = value.trim_ascii().to_ascii_uppercase();
         if !value.is_empty() && value != self.own && !self.methods.contains(&value) {
             self.methods.push(value);
@@ -130,7 +136,7 @@ impl<'m> Named<'m> {
 pub struct Others {
     /// The methods of the path, for `Allow`, if it does not have one of those that are named.
     pub allow: Option<String>,
-    /// The operations of the path that are named, beside its own.
+    /// The operations of the path that are named in front of such a method, beside its own.
     pub operations: Vec<u32>,
 }
 
@@ -176,11 +182,15 @@ impl Contract {
         self.others(&named, operation, path)
     }
 
+    /// Looks up to the first method that the path does not have.
     fn others(&self, named: &Named<'_>, own: u32, path: &[u8]) -> Others {
         let mut others = Others::default();
         for method in &named.methods {
             match self.find(method, path, false) {
-                Found::MethodNotAllowed(allow) => others.allow = Some(allow),
+                Found::MethodNotAllowed(allow) => {
+                    others.allow = Some(allow);
+                    break;
+                }
                 Found::Operation(other) if other.operation != own && !others.operations.contains(&other.operation) => {
                     others.operations.push(other.operation);
                 }
@@ -216,9 +226,10 @@ fn has_method_name(line: &[u8]) -> bool {
     names.any(names_method)
 }
 
-/// Whether JSON may have a member that names a method: it has the name, or escapes that may hide it.
+/// Whether JSON may have a member that names a method: it has the name, or escapes that may hide a letter of it (`\u0040` to `\u007f`).
 fn may_have_member(body: &[u8]) -> bool {
+    let is_letter = |at: usize| matches!(body.get(at + 4), Some(b'4'..=b'7'));
     let is_name =
         |at: usize| body.get(at..at + PARAMETER.len()).is_some_and(|name| name.eq_ignore_ascii_case(PARAMETER));
-    memchr::memmem::find(body, b"\\u").is_some() || memchr::memchr_iter(b'_', body).any(is_name)
+    memchr::memmem::find_iter(body, b"\\u00").any(is_letter) || memchr::memchr_iter(b'_', body).any(is_name)
 }

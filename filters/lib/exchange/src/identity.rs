@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use snapshot::{ApiKeyDigest, IdentitySource, content_hash, hex};
 
 use crate::Headers;
-use crate::path::escaped;
+use crate::spelling::escaped;
 use crate::tls;
 
 /// The longest identity that is kept, in bytes; a longer one is replaced by its fingerprint.

@@ -5,7 +5,8 @@
 //! cuts whatever it may cut and resolves dot segments whenever that helps. So it may take a path for a target that no backend does, and
 //! never the other way round.
 
-use crate::path::{escaped, has_lookalike};
+use crate::path::has_lookalike;
+use crate::spelling::{decode, shortened};
 
 /// How often escapes are undone. A path that still has some may be anything.
 const ROUNDS: usize = 4;
@@ -21,13 +22,18 @@ pub enum Reach {
     Exact,
 }
 
-/// A path with its escapes undone, taken apart.
+/// A path with its escapes undone, as the texts that it may stand for.
 #[derive(Debug)]
 pub struct LaxPath {
     /// It may be anything: it has escapes of escapes of escapes.
     anything: bool,
-    /// Texts that it may stand for, in lower case, if it has characters that backends take for others or bytes that are no UTF-8.
-    odd: Vec<Vec<u8>>,
+    /// One, or several if it has characters that backends take for others, or bytes that are no UTF-8.
+    texts: Vec<Text>,
+}
+
+/// A text in lower case, taken apart.
+#[derive(Debug)]
+struct Text {
     segments: Vec<Segment>,
     /// How many segments at the beginning may be the scheme and the host of a URL.
     authority: usize,
@@ -64,10 +70,29 @@ impl LaxPath {
             text = decoded.to_ascii_lowercase();
             rounds += 1;
             if rounds > ROUNDS {
-                return Self { anything: true, odd: Vec::new(), segments: Vec::new(), authority: 0 };
+                return Self { anything: true, texts: Vec::new() };
             }
         }
-        let odd = if has_lookalike(&text) { lookalikes(text.clone()) } else { Vec::new() };
+        let texts = if has_lookalike(&text) { lookalikes(text) } else { vec![text] };
+        Self { anything: false, texts: texts.iter().map(|text| Text::of(text)).collect() }
+    }
+
+    /// How near the path may come to a target, which is a path in plain text; a slash at its end does not count. Linear in the path
+    /// for each segment of the target.
+    #[must_use]
+    pub fn reach(&self, target: &[u8]) -> Reach {
+        if self.anything {
+            return Reach::Exact;
+        }
+        let target = target.to_ascii_lowercase();
+        let target = decode(&target).unwrap_or(target);
+        let names: Vec<&[u8]> = target.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
+        self.texts.iter().map(|text| text.reach(&names)).max().unwrap_or(Reach::Elsewhere)
+    }
+}
+
+impl Text {
+    fn of(text: &[u8]) -> Self {
         let is_slash = |byte: Option<&u8>| matches!(byte, Some(b'/' | b'\\'));
         let authority = match (is_slash(text.first()), is_slash(text.get(1))) {
             (true, true) => 1,
@@ -83,20 +108,11 @@ impl LaxPath {
                 segments.push(Segment::End);
             }
         }
-        Self { anything: false, odd, segments, authority }
+        Self { segments, authority }
     }
 
-    /// How near the path may come to a target, which is a path in plain text; a slash at its end does not count. Linear in the path
-    /// for each segment of the target.
-    #[must_use]
-    pub fn reach(&self, target: &[u8]) -> Reach {
-        let target = target.to_ascii_lowercase();
-        let target = decode(&target).unwrap_or(target);
-        let names: Vec<&[u8]> = target.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
-        let odd = |text: &Vec<u8>| if names.is_empty() { may_be_root(text) } else { has_in_turn(text, &names) };
-        if self.anything || self.odd.iter().any(odd) {
-            return Reach::Exact;
-        }
+    /// How near it may come to a target of these names.
+    fn reach(&self, names: &[&[u8]]) -> Reach {
         // The states behind no name of the target, behind the first, and so on.
         let mut states = vec![State::default(); names.len() + 1];
         states.first_mut().into_iter().for_each(|first| first.clean = true);
@@ -107,7 +123,7 @@ impl LaxPath {
                 Segment::Up => states.iter_mut().for_each(|state| state.up |= state.clean || state.more),
                 Segment::End => ended |= states.last().is_some_and(|last| last.is_all()),
                 Segment::Name(found) => {
-                    step(&mut states, &names, found, authority > 0);
+                    step(&mut states, names, found, authority > 0);
                     authority = authority.saturating_sub(1);
                 }
             }
@@ -165,100 +181,79 @@ fn step(states: &mut [State], names: &[&[u8]], found: &[u8], authority: bool) {
     }
 }
 
-/// Undoes `%41` and `%u0041`; `None` where there is no such escape.
-fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    if !text.contains(&b'%') {
-        return None;
-    }
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut found = false;
-    let mut rest = text;
-    while let Some((byte, behind)) = rest.split_first() {
-        rest = behind;
-        if *byte != b'%' {
-            decoded.push(*byte);
-        } else if let Some((value, behind)) = escaped(rest) {
-            decoded.push(value);
-            (rest, found) = (behind, true);
-        } else if let Some((letter, behind)) = wide(rest) {
-            decoded.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
-            (rest, found) = (behind, true);
-        } else {
-            decoded.push(*byte);
-        }
-    }
-    found.then_some(decoded)
-}
-
-/// The character of `u0041`, which is behind a percent sign.
-fn wide(text: &[u8]) -> Option<(char, &[u8])> {
-    let digits = text.strip_prefix(b"u").or_else(|| text.strip_prefix(b"U"))?;
-    let (high, behind) = escaped(digits)?;
-    let (low, behind) = escaped(behind)?;
-    Some((char::from_u32(u32::from(high) << 8 | u32::from(low))?, behind))
-}
-
-/// The texts that one with odd characters may stand for: as it is, with wide letters as ASCII, with characters cut to their lowest
-/// byte, with overlong forms as ASCII. All in lower case.
+/// The texts that one with odd characters may stand for, each once: as it is; with overlong forms as ASCII; and the latter without the
+/// bytes that are no UTF-8, with characters as the ASCII that they look like, and with characters cut to their lowest byte. All in lower
+/// case.
 fn lookalikes(text: Vec<u8>) -> Vec<Vec<u8>> {
-    let characters = String::from_utf8_lossy(&text);
-    let narrow = |letter: char| match letter {
-        '\u{ff01}'..='\u{ff5e}' => [u8::try_from(u32::from(letter) - 0xfee0).ok(), None],
-        // Leaders, and full stops in other forms.
-        '\u{2025}' | '\u{2026}' | '\u{fe19}' => [Some(b'.'); 2],
-        '\u{2024}' | '\u{2488}'..='\u{249b}' | '\u{3002}' | '\u{fe52}' | '\u{ff61}' | '\u{1f100}' => [Some(b'.'), None],
-        other => [Some(u8::try_from(other).unwrap_or(b'?')), None],
+    let short = shortened(&text).unwrap_or_else(|| text.clone());
+    let valid: Vec<u8> = short.utf8_chunks().flat_map(|chunk| chunk.valid().bytes()).collect();
+    let characters = String::from_utf8_lossy(&short);
+    // What would end a path, or be left out of it, makes no dot segment, for which characters are cut.
+    let is_kept = |byte: u8| byte == b' ' || (byte.is_ascii_graphic() && !b"?#;".contains(&byte));
+    let lowest = |letter: char| match u32::from(letter).to_le_bytes() {
+        [byte, ..] if letter.is_ascii() || is_kept(byte) => byte,
+        _ => 0xff,
     };
-    let lowest = |letter: char| u32::from(letter).to_le_bytes().first().copied().unwrap_or_default();
-    let wide: Vec<u8> = characters.chars().flat_map(narrow).flatten().collect();
     let cut: Vec<u8> = characters.chars().map(lowest).collect();
-    let short = shortened(&text);
-    [wide.to_ascii_lowercase(), cut.to_ascii_lowercase(), short.to_ascii_lowercase(), text].into()
-}
-
-/// A text with the ASCII characters in one byte that are written in several, which is no UTF-8.
-fn shortened(text: &[u8]) -> Vec<u8> {
-    let mut short = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((byte, behind)) = rest.split_first() {
-        let more = match byte {
-            0xc0 | 0xc1 => 1,
-            0xe0 => 2,
-            0xf0 => 3,
-            0xf8 => 4,
-            0xfc => 5,
-            _ => 0,
-        };
-        let tail = behind.get(..more).filter(|tail| more > 0 && tail.iter().all(|byte| byte & 0xc0 == 0x80));
-        let value =
-            tail.map(|tail| tail.iter().fold(u32::from(byte & 1), |all, byte| all << 6 | u32::from(byte & 0x3f)));
-        match value.and_then(|value| u8::try_from(value).ok()).filter(u8::is_ascii) {
-            Some(value) => {
-                short.push(value);
-                rest = behind.get(more..).unwrap_or_default();
-            }
-            None => {
-                short.push(*byte);
-                rest = behind;
-            }
+    let mut plain: Vec<u8> = Vec::with_capacity(short.len());
+    for letter in characters.chars() {
+        match letter {
+            '\u{ff01}'..='\u{ff5e}' => plain.extend(u8::try_from(u32::from(letter) - 0xfee0).ok()),
+            '\u{2488}'..='\u{249b}' => plain.extend_from_slice(format!("{}.", u32::from(letter) - 0x2487).as_bytes()),
+            _ => match looks_like(letter) {
+                Some(ascii) => plain.extend_from_slice(ascii),
+                None => plain.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
+            },
         }
     }
-    short
+    let mut texts = vec![text];
+    for other in [&short, &valid, &plain, &cut] {
+        let other = other.to_ascii_lowercase();
+        if !texts.contains(&other) {
+            texts.push(other);
+        }
+    }
+    texts
 }
 
-/// Whether a text may be the path `/`: something leads up, or nothing has a name.
-fn may_be_root(text: &[u8]) -> bool {
-    text.windows(2).any(|pair| pair == b"..") || !text.iter().any(u8::is_ascii_alphanumeric)
-}
-
-/// Whether a text has all names, one behind the other.
-fn has_in_turn(text: &[u8], names: &[&[u8]]) -> bool {
-    let mut rest = text;
-    names.iter().all(|name| {
-        let found = rest.windows(name.len().max(1)).position(|window| window == *name);
-        rest = found.and_then(|at| rest.get(at + name.len()..)).unwrap_or_default();
-        found.is_some()
-    })
+/// What normalization or a best fit makes of a character, if it is one that [`has_lookalike`] looks for, but for wide letters and for
+/// numbers from 1 on with a full stop.
+fn looks_like(letter: char) -> Option<&'static [u8]> {
+    let ascii: &'static [u8] = match letter {
+        '\u{2024}' | '\u{3002}' | '\u{fe52}' | '\u{ff61}' => b".",
+        '\u{2025}' => b"..",
+        '\u{2026}' | '\u{fe19}' => b"...",
+        '\u{1f100}' => b"0.",
+        '\u{2044}' | '\u{2215}' | '\u{29f8}' | '\u{2571}' => b"/",
+        '\u{a5}' | '\u{20a9}' | '\u{2216}' | '\u{29f5}' | '\u{29f9}' | '\u{2572}' | '\u{fe68}' | '\u{ffe5}'
+        | '\u{ffe6}' => b"\\",
+        '\u{2100}' => b"a/c",
+        '\u{2101}' => b"a/s",
+        '\u{2105}' => b"c/o",
+        '\u{2106}' => b"c/u",
+        '\u{bc}' => b"1/4",
+        '\u{bd}' => b"1/2",
+        '\u{be}' => b"3/4",
+        '\u{2150}' => b"1/7",
+        '\u{2151}' => b"1/9",
+        '\u{2152}' => b"1/10",
+        '\u{2153}' => b"1/3",
+        '\u{2154}' => b"2/3",
+        '\u{2155}' => b"1/5",
+        '\u{2156}' => b"2/5",
+        '\u{2157}' => b"3/5",
+        '\u{2158}' => b"4/5",
+        '\u{2159}' => b"1/6",
+        '\u{215a}' => b"5/6",
+        '\u{215b}' => b"1/8",
+        '\u{215c}' => b"3/8",
+        '\u{215d}' => b"5/8",
+        '\u{215e}' => b"7/8",
+        '\u{215f}' => b"1/",
+        '\u{2189}' => b"0/3",
+        _ => return None,
+    };
+    Some(ascii)
 }
 
 #[cfg(test)]
@@ -307,6 +302,14 @@ mod tests {
             "/x/\u{2025}/graphql",
             "/%2525252525252567raphql",
             "/caf%e9/../graphql",
+            "/static/..\u{2215}graphql",
+            "/static/..%e2%88%96graphql",
+            "/static/%e2%80%a6\u{a5}graphql/",
+            "/static/..%c0%af\u{ff27}raphql",
+            "/\u{2044}graphql%f8%80%80%80%af",
+            "/\u{3002}\u{3002}/graphql\u{ff0f}",
+            "/static/..%ff/graphql",
+            "/gra%ffphql",
         ] {
             assert_eq!(reach(path.as_bytes(), "/graphql"), Reach::Exact, "{path}");
             assert_eq!(reach(path.as_bytes(), "/GraphQL/"), Reach::Exact, "{path}");
@@ -314,6 +317,12 @@ mod tests {
         assert_eq!(reach(b"/api//v1%2f/rpc", "/api/v1/rpc/"), Reach::Exact);
         assert_eq!(reach(b"/x/../api/y/../v1/rpc", "/api/v1/rpc"), Reach::Exact);
         assert_eq!(reach(b"/a//b c", "/a/b%20c"), Reach::Exact);
+        assert_eq!(reach("/v\u{215f}rpc".as_bytes(), "/v1/rpc"), Reach::Exact);
+        assert_eq!(reach("/\u{2100}".as_bytes(), "/a/c"), Reach::Exact);
+        for path in ["/v\u{2488}/rpc", "/v\u{2491}/../v\u{2488}/rpc"] {
+            assert_eq!(reach(path.as_bytes(), "/v1/rpc"), Reach::Exact, "{path}");
+        }
+        assert_eq!(reach("/v\u{249b}/x\u{1f100}".as_bytes(), "/v20/x0"), Reach::Exact);
         for path in [
             "",
             "//",
@@ -338,6 +347,10 @@ mod tests {
             assert_eq!(reach(path.as_bytes(), "/graphql"), Reach::Below, "{path}");
         }
         assert_eq!(reach(b"/api//v1/x", "/api"), Reach::Below);
+        for path in ["/api/caf%e9-rapide", "/api/\u{bd}.jpg", "/api/x%c0%afy", "/x/..%c0%afapi/caf%e9", "/api\u{2215}x"]
+        {
+            assert_eq!(reach(path.as_bytes(), "/api"), Reach::Below, "{path}");
+        }
     }
 
     #[test]
@@ -364,6 +377,21 @@ mod tests {
                 if path == "//x" { Reach::Exact } else { Reach::Elsewhere },
                 "{path}"
             );
+        }
+        for path in [
+            "/produits/caf%e9-rapide",
+            "/caf%e9-api",
+            "/apis/caf%e9",
+            "/x/api/caf%e9.html",
+            "/\u{3002}api",
+            "/prix/10\u{20a9}api",
+            "/%e3%80%82/api-\u{bd}",
+            "/graphi\u{2024}api",
+        ] {
+            assert_eq!(reach(path.as_bytes(), "/api"), Reach::Elsewhere, "{path}");
+        }
+        for path in ["/prix/\u{a5}100", "/caf%e9/x", "/\u{43f}\u{440}\u{438}/%e9"] {
+            assert_eq!(reach(path.as_bytes(), "/"), Reach::Elsewhere, "{path}");
         }
         assert_eq!(reach(b"/v1//api/rpc", "/api/v1/rpc"), Reach::Elsewhere);
         assert_eq!(reach(b"/api//rpc", "/api/v1/rpc"), Reach::Elsewhere);

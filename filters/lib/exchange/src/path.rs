@@ -3,6 +3,8 @@
 //! Gateways and backends do not agree on a path's escapes, parameters (`;x=1`), doubled slashes and dot segments. What
 //! decides by a path whether a request is inspected must hold for every reading, or not rely on the path at all.
 
+use crate::spelling::escaped;
+
 /// The readings of one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathReadings<'a> {
@@ -135,14 +137,6 @@ fn decode(path: &[u8], wanted: impl Fn(u8) -> bool) -> Option<Vec<u8>> {
         }
     }
     Some(decoded)
-}
-
-/// The byte that two hexadecimal digits stand for, and what is behind them.
-pub(crate) fn escaped(bytes: &[u8]) -> Option<(u8, &[u8])> {
-    let (digits, behind) = bytes.split_first_chunk::<2>()?;
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let [high, low] = *digits;
-    Some((digit(high)? << 4 | digit(low)?, behind))
 }
 
 fn has_escape(decoded: &[u8]) -> bool {

@@ -14,7 +14,7 @@ pub fn decoded(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 }
 
 /// Undoes `%41` and `%u0041`; `None` where there is no such escape.
-fn decode(text: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let mut found = false;
     if !text.contains(&b'%') {
         return None;
@@ -25,8 +25,8 @@ fn decode(text: &[u8]) -> Option<Vec<u8>> {
         rest = behind;
         if *byte != b'%' {
             decoded.push(*byte);
-        } else if let Some((value, behind)) = hexadecimal::<2>(rest) {
-            decoded.push(u8::try_from(value).unwrap_or(b'%'));
+        } else if let Some((value, behind)) = escaped(rest) {
+            decoded.push(value);
             (rest, found) = (behind, true);
         } else if let Some((character, behind)) = wide(rest) {
             decoded.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
@@ -38,18 +38,21 @@ fn decode(text: &[u8]) -> Option<Vec<u8>> {
     found.then_some(decoded)
 }
 
+/// The byte that the two hexadecimal digits behind a percent sign stand for, and what is behind them.
+#[must_use]
+pub fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
+    let (digits, behind) = text.split_first_chunk::<2>()?;
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let [high, low] = *digits;
+    Some((digit(high)? << 4 | digit(low)?, behind))
+}
+
 /// What is behind the percent sign of `%u2215`, which some servers understand.
 fn wide(text: &[u8]) -> Option<(char, &[u8])> {
     let digits = text.strip_prefix(b"u").or_else(|| text.strip_prefix(b"U"))?;
-    let (value, behind) = hexadecimal::<4>(digits)?;
-    Some((char::from_u32(value)?, behind))
-}
-
-/// The number that so many hexadecimal digits stand for, and what is behind them.
-fn hexadecimal<const DIGITS: usize>(text: &[u8]) -> Option<(u32, &[u8])> {
-    let (digits, behind) = text.split_first_chunk::<DIGITS>()?;
-    let value = digits.iter().try_fold(0, |value, digit| Some(value << 4 | char::from(*digit).to_digit(16)?))?;
-    Some((value, behind))
+    let (high, behind) = escaped(digits)?;
+    let (low, behind) = escaped(behind)?;
+    Some((char::from_u32(u32::from(high) << 8 | u32::from(low))?, behind))
 }
 
 /// The path that the laxest backends take one for, its escapes undone already: backslashes are slashes, it ends at a NUL, a `?` or a
@@ -90,24 +93,46 @@ fn without_authority(path: &[u8]) -> &[u8] {
     rest.get(authority..).unwrap_or_default()
 }
 
-/// The path with ASCII characters that are written as two bytes, which is no UTF-8, as one; `None` where there are none.
-fn shortened(path: &[u8]) -> Option<Vec<u8>> {
-    if !path.iter().any(|byte| matches!(byte, 0xc0 | 0xc1)) {
+/// The text with the ASCII characters in one byte that are written in up to six, which is no UTF-8; `None` where there are none. Linear
+/// in its length.
+pub(crate) fn shortened(text: &[u8]) -> Option<Vec<u8>> {
+    if text.is_ascii() {
         return None;
     }
-    let mut shortened = Vec::with_capacity(path.len());
-    let mut rest = path;
+    let mut found = false;
+    let mut shortened = Vec::with_capacity(text.len());
+    let mut rest = text;
     while let Some((byte, behind)) = rest.split_first() {
-        rest = behind;
-        match (byte, behind.split_first()) {
-            (0xc0 | 0xc1, Some((low @ 0x80..=0xbf, behind))) => {
-                shortened.push((byte & 1) << 6 | (low & 0x3f));
+        match overlong(*byte, behind) {
+            Some((value, behind)) => {
+                shortened.push(value);
+                (rest, found) = (behind, true);
+            }
+            None => {
+                shortened.push(*byte);
                 rest = behind;
             }
-            _ => shortened.push(*byte),
         }
     }
-    Some(shortened)
+    found.then_some(shortened)
+}
+
+/// The ASCII character that begins with a byte and takes more than it, and what is behind it.
+fn overlong(first: u8, behind: &[u8]) -> Option<(u8, &[u8])> {
+    let more = match first {
+        0xc0 | 0xc1 => 1,
+        0xe0 => 2,
+        0xf0 => 3,
+        0xf8 => 4,
+        0xfc => 5,
+        _ => return None,
+    };
+    let (tail, behind) = behind.split_at_checked(more)?;
+    if tail.iter().any(|byte| byte & 0xc0 != 0x80) {
+        return None;
+    }
+    let value = tail.iter().fold(u32::from(first & 1), |all, byte| all << 6 | u32::from(byte & 0x3f));
+    Some((u8::try_from(value).ok().filter(u8::is_ascii)?, behind))
 }
 
 fn trimmed(text: &[u8], lost: impl Fn(u8) -> bool) -> &[u8] {
@@ -159,6 +184,10 @@ mod tests {
             assert_eq!(canonical(path.as_bytes()), b"/.env", "{path:?}");
         }
         assert_eq!(canonical(b"/x/\xc0\xae\xc0\xae\xc0\xaf\xc0\xaeenv"), b"/.env");
+        assert_eq!(
+            canonical(b"/x/\xe0\x80\xae\xf0\x80\x80\xae\xf8\x80\x80\x80\xaf\xfc\x80\x80\x80\x80\xaeenv"),
+            b"/.env"
+        );
         assert_eq!(canonical(b"/a/"), b"/a/");
         assert_eq!(canonical(b"/a//"), b"/a/");
         assert_eq!(canonical(b"/a/b/.."), b"/a");
@@ -168,6 +197,8 @@ mod tests {
         for plain in ["/a", "/a/b.css", "/a/b/", "/.well-known/x", "/a..b", "/\u{e9}"] {
             assert_eq!(canonical(plain.as_bytes()), plain.as_bytes());
         }
-        assert_eq!(canonical(b"/\xc0"), b"/\xc0");
+        for other in [&b"/\xc0"[..], b"/\xe0\x80", b"/\xe0\xa4\x95", b"/\xf0\x9f\x98\x80"] {
+            assert_eq!(canonical(other), other);
+        }
     }
 }

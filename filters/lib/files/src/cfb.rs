@@ -41,8 +41,8 @@ pub(crate) fn read(bytes: &[u8]) -> Compound {
 
 /// Whether a presentation says that it has macros, which are compressed in it (MS-PPT, 2.4.10 and 2.4.11).
 fn has_presentation_macros(bytes: &[u8]) -> bool {
-    let infos = memchr::memmem::find_iter(bytes, b"\x1f\0\xff\x03\x14\0\0\0\x02\0\0\x04\x0c\0\0\0");
-    infos.into_iter().any(|at| le32(bytes, at + 20) == Some(1))
+    let head = b"\x1f\0\xff\x03\x14\0\0\0\x02\0\0\x04\x0c\0\0\0";
+    memchr::memmem::find_iter(bytes, head).any(|at| le32(bytes, at + 20) == Some(1))
 }
 
 /// Whether a workbook has a sheet of macros of Excel 4 (MS-XLS, 2.4.28): a record of this type, whose length is that of the name in it.

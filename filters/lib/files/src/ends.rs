@@ -4,7 +4,7 @@ use memchr::memmem;
 
 use crate::bytes::{be16, be32, find_ignoring_case, le32, place, slice};
 use crate::text::{self, tags};
-use crate::{Family, Format, archive, magic};
+use crate::{Family, Format, archive, identify_plain, magic};
 
 /// How far a PDF may begin behind the start of a file for readers (PDF 1.7, appendix H.3.4.1), in bytes.
 const PDF_REACH: usize = 1024;
@@ -63,9 +63,7 @@ pub(crate) fn polyglot(bytes: &[u8], format: Format, complete: bool) -> Option<S
         return Some(format!("a file of the format {format} is a ZIP file as well"));
     }
     let behind = end_of_image(bytes, format).and_then(|end| bytes.get(end..)).filter(|behind| behind.len() > 3);
-    // Which kind of ZIP file it is does not matter, and takes work to find out.
-    let kind = |behind: &[u8]| if magic::binary(behind) == Format::Zip { Format::Zip } else { crate::identify(behind) };
-    let other = behind.map(kind).filter(|other| {
+    let other = behind.map(identify_plain).filter(|other| {
         matches!(
             other.family(),
             Family::Executable | Family::Script | Family::Html | Family::Archive | Family::Document

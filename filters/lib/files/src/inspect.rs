@@ -1,9 +1,7 @@
 //! One file: its names, its length, its type, its archives.
 
 use crate::archive::{Opener, Work, is_opened};
-use crate::{
-    Family, Findings, Format, Name, Policy, Reading, Reason, cfb, check, ends, identify, identify_within, text,
-};
+use crate::{Family, Findings, Format, Name, Policy, Reading, Reason, cfb, check, ends, identify_within, magic, text};
 
 /// Extensions of texts that may begin with tags of HTML.
 const PLAIN: [&str; 7] = ["md", "markdown", "mdx", "rst", "txt", "csv", "log"];
@@ -52,7 +50,7 @@ pub fn inspect(file: &File<'_>, policy: &Policy, work: &mut Work, findings: &mut
     if matches!(format, Format::Ole | Format::Macro) && policy.reject_unreadable && cfb::read(file.content).encrypted {
         findings.add(Reason::UnreadableArchive, "an office document is encrypted");
     }
-    if is_opened(format) || is_zip(file.content) {
+    if is_opened(format) || magic::binary(file.content) == Format::Zip {
         // Documents with macros are ZIP files as well.
         let opened = if is_opened(format) { format } else { Format::Zip };
         // What stops it is among the findings.
@@ -76,9 +74,9 @@ fn kind(content: &[u8], names: &[Name], policy: &Policy, work: &mut Work, findin
 }
 
 /// Inspects a body as it was sent, whose content codings are undone otherwise: whether it is something that is run, as some applications
-/// store it.
-pub fn inspect_coded(content: &[u8], policy: &Policy, findings: &mut Findings) {
-    let format = identify(content);
+/// store it. `work` is that of the files of the request.
+pub fn inspect_coded(content: &[u8], policy: &Policy, work: &mut Work, findings: &mut Findings) {
+    let format = kind(content, &[], policy, work, findings);
     let runs = matches!(format.family(), Family::Executable | Family::Script | Family::Html | Family::Svg);
     if runs && policy.denies_type(format) {
         let family = format.family().word();
@@ -242,8 +240,4 @@ fn is_xml(extension: &str) -> bool {
 fn is_data(extension: &str) -> bool {
     let mut formats = Format::of_extension(extension).peekable();
     formats.peek().is_some() && formats.all(|format| format.family() == Family::Text)
-}
-
-fn is_zip(content: &[u8]) -> bool {
-    content.starts_with(b"PK\x03\x04") || content.starts_with(b"PK\x05\x06")
 }

@@ -46,19 +46,27 @@ pub fn identify(content: &[u8]) -> Format {
     identify_within(content, u64::from(u16::MAX), &mut budget).unwrap_or(Format::Macro)
 }
 
-/// The format of a file by its content: of a ZIP file by so many entries and one. `None` where it takes more than `budget`, the bytes that
-/// may still be decompressed.
-pub(crate) fn identify_within(content: &[u8], entries: u64, budget: &mut u64) -> Option<Format> {
+/// The format of a file by its content; of any ZIP file `Zip`: which kind it is takes work to find out.
+#[must_use]
+pub fn identify_plain(content: &[u8]) -> Format {
     if content.is_empty() {
-        return Some(Format::Empty);
+        return Format::Empty;
     }
-    Some(match magic::binary(content) {
-        Format::Zip => return archive::kind_of_zip(content, entries, budget),
+    match magic::binary(content) {
         Format::Ole => cfb::read(content).format,
         Format::Pdf => pdf(content),
         Format::Unknown => unsigned(content),
         format => format,
-    })
+    }
+}
+
+/// The format of a file by its content: of a ZIP file by so many entries and one. `None` where it takes more than `budget`, the bytes that
+/// may still be decompressed.
+pub(crate) fn identify_within(content: &[u8], entries: u64, budget: &mut u64) -> Option<Format> {
+    match identify_plain(content) {
+        Format::Zip => archive::kind_of_zip(content, entries, budget),
+        format => Some(format),
+    }
 }
 
 /// The format of a file without a signature.

@@ -273,10 +273,10 @@ fn is_up(segment: &str) -> bool {
     segment == ".." || segment.starts_with("..;") || segment.starts_with("..:")
 }
 
-/// With percent escapes undone twice, for paths that were escaped once more.
+/// With percent escapes undone twice, for paths that were escaped once more, and what they stand for folded as well.
 fn twice_decoded(text: &str) -> String {
     match text.contains('%') {
-        true => String::from_utf8_lossy(&percent(&percent(text.as_bytes()))).into_owned(),
+        true => folded_text(&percent(&percent(text.as_bytes()))),
         false => text.to_owned(),
     }
 }

@@ -42,7 +42,7 @@ const ACTIVE_SVG: [&[u8]; 8] =
     [b"<script", b":script", b"javascript:", b"<foreignobject", b":foreignobject", b"<iframe", b"<embed", b"<!entity"];
 /// What documents of XML with macros hold: Word of 2003, and packages of 2007 and later in one file.
 const OFFICE_MACROS: [&[u8]; 5] =
-    [b"macrospresent=\"yes\"", b"macrospresent='yes'", b".mso", b"vbaproject", b"macroenabled"];
+    [b"macrospresent=\"yes\"", b"macrospresent='yes'", b"editdata.mso", b"vbaproject", b"macroenabled"];
 /// Words of scripts for the Windows script host.
 const WINDOWS_SCRIPT: [&[u8]; 4] =
     [b"wscript.shell", b"wscript.createobject", b"scripting.filesystemobject", b"shell.application"];

@@ -96,21 +96,27 @@ fn without_stroke(letter: char) -> Option<&'static [u8]> {
     Some(plain)
 }
 
-/// Whether a character is none of those that nothing is shown of: control characters, and the default ignorable code points of Unicode.
+/// Whether a character is none of those that nothing is shown of (control characters, and the default ignorable code points of Unicode),
+/// nor a mark around another one, which collations ignore like accents.
 fn is_shown(character: char) -> bool {
     !character.is_control()
         && !matches!(
             character,
             '\u{ad}'
                 | '\u{34f}'
+                | '\u{488}'..='\u{489}'
                 | '\u{61c}'
                 | '\u{115f}'..='\u{1160}'
                 | '\u{17b4}'..='\u{17b5}'
                 | '\u{180b}'..='\u{180f}'
+                | '\u{1abe}'
                 | '\u{200b}'..='\u{200f}'
                 | '\u{202a}'..='\u{202e}'
                 | '\u{2060}'..='\u{206f}'
+                | '\u{20dd}'..='\u{20e0}'
+                | '\u{20e2}'..='\u{20e4}'
                 | '\u{3164}'
+                | '\u{a670}'..='\u{a672}'
                 | '\u{fe00}'..='\u{fe0f}'
                 | '\u{feff}'
                 | '\u{ffa0}'

@@ -29,15 +29,12 @@ pub(super) fn read(body: &[u8], fields: &Fields, found: &mut Credentials) {
         }
         path.update(token);
         let (Ok(name), value) = (serde_json::from_slice::<String>(token), value.trim_ascii_start()) else { continue };
-        if !fields.names(name.as_bytes()) {
-            continue;
-        }
-        if found.taken >= MAX_TAKEN {
-            (found.odd, found.hides) = (true, true);
+        let Some(kind) = fields.kind(name.as_bytes()) else { continue };
+        if !found.has_room() {
             return;
         }
         let mut take = |value: &[u8]| {
-            fields.take((b"json", path.clone().finalize().as_slice()), name.as_bytes(), value, found);
+            found.take(kind, (b"json", path.clone().finalize().as_slice()), name.as_bytes(), value);
         };
         match value.first() {
             Some(b'"') => {

@@ -158,6 +158,17 @@ fn spellings_of_a_user_that_databases_compare_alike_are_one_account() {
             &["a\u{200b}d\u{fe0f}a", "a\u{202e}da\u{e0041}", "\u{34f}ada\u{2066}", "a\u{1}d\u{7f}a", "\u{feff}ada"],
             "ada",
         ),
+        // Marks around letters.
+        (
+            &[
+                "a\u{20dd}d\u{20de}a\u{20e0}",
+                "ad\u{488}\u{489}a",
+                "\u{1abe}ada",
+                "a\u{20e2}da\u{20e4}",
+                "ada\u{a670}\u{a672}",
+            ],
+            "ada",
+        ),
         // White space around it, however it is made.
         (&["\u{3000}ada\u{a0}\u{200b} \u{2003}", "\tada\n", "\u{ad} ada"], "ada"),
         // What differs stays apart.

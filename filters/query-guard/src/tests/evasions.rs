@@ -130,6 +130,9 @@ fn an_ambiguous_path_is_judged_where_it_may_lead_to_an_endpoint() {
         "/img\\x.png",
         "/100%25%25",
         "/./",
+        "/caf%e9-graphql",
+        "/produits/caf%e9/rpc",
+        "/prix/\u{bd}/mcp-rapide",
     ] {
         assert_eq!(
             (get(&*plugin, path), post(&*plugin, path, graphql), post(&*plugin, path, rpc)),
@@ -139,9 +142,15 @@ fn an_ambiguous_path_is_judged_where_it_may_lead_to_an_endpoint() {
         assert_eq!(get(&*plugin, &format!("{path}?query=mutation%7Ba%7D")), 0, "{path}");
         assert_eq!(status(&*plugin, "PUT", path, &[], Some(graphql)), 0, "{path}");
     }
-    for path in
-        ["//graphql", "/x/../graphql", "/x/..%2fgraphql", "/%2567raphql", "/graphql%00.js", "/graphql/..;/graphql/"]
-    {
+    for path in [
+        "//graphql",
+        "/x/../graphql",
+        "/x/..%2fgraphql",
+        "/%2567raphql",
+        "/graphql%00.js",
+        "/graphql/..;/graphql/",
+        "/x/..\u{2215}graphql",
+    ] {
         assert_eq!((get(&*plugin, path), post(&*plugin, path, graphql)), (400, 403), "{path}");
         assert_eq!(post(&*plugin, path, r#"{"query":"{a}"}"#), 0, "{path}");
     }

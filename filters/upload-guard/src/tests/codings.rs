@@ -114,6 +114,28 @@ fn a_coded_body_is_inspected_as_it_was_sent_too() {
 }
 
 #[test]
+fn coded_bytes_are_json_only_where_they_hold_a_field() {
+    let field = JsonField { path: "file".into(), name: String::new() };
+    let step = UploadStep { json_fields: vec![field], archive_max_ratio: 10_000, ..step() };
+    // 70,000 letters as Node.js compresses them: a block of five digits, the last one, begins with `[`.
+    let letters = b"\x5b\x6f\x11\x81\x5f\x22\x2c\x1e\x0b\x04\x52\x12\x02\0";
+    assert_eq!(coded(&step, "text/plain", "br", letters, true).verdict(), passed());
+    // Stored JSON in a stream of another beginning.
+    let json = b"{\"file\": \"aGVsbG8=\"}";
+    let mut stored = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    stored.write_all(json).unwrap();
+    assert_eq!(coded(&step, "application/json", "gzip", &stored.finish().unwrap(), true).verdict(), passed());
+    // An empty block of metadata and the head of a stored one of 9,221 bytes, which are white space.
+    let both = |json: &[u8]| {
+        let mut body = json.to_vec();
+        body.resize(9221, b' ');
+        [b"\x0c \x20\t".as_slice(), &body, b"\x03"].concat()
+    };
+    assert_eq!(coded(&step, "application/json", "br", &both(json), true).verdict(), refused(415, "undecodable_body"));
+    assert_eq!(coded(&step, "application/json", "br", &both(b"{\"a\": \"aGVsbG8=\"}"), true).verdict(), passed());
+}
+
+#[test]
 fn the_length_of_a_body_without_a_coding_counts() {
     let step = UploadStep { body_limit: 2000, max_file_size: 3000, ..step() };
     let sent = |coding: &str, length: &str| {

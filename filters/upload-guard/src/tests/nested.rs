@@ -80,6 +80,60 @@ fn parts_that_are_no_fields_are_files_where_their_content_is_one() {
     assert_eq!(post(&step(), FORM, &field).verdict(), passed(), "a field is no file");
 }
 
+/// A ZIP file of stored entries.
+fn zip(entries: &[(&str, &str)]) -> Vec<u8> {
+    let (mut bytes, mut directory) = (Vec::new(), Vec::new());
+    for (name, content) in entries {
+        let mut sum = flate2::Crc::new();
+        sum.update(content.as_bytes());
+        let [length, offset] = [content.len(), bytes.len()].map(|number| u32::try_from(number).unwrap().to_le_bytes());
+        let name_length = u32::try_from(name.len()).unwrap().to_le_bytes();
+        // Version, flags, method, time; the sum, two lengths, the length of the name and no extra field.
+        let head =
+            [b"\x14\0\0\0\0\0\0\0\0\0".as_slice(), &sum.sum().to_le_bytes(), &length, &length, &name_length].concat();
+        directory.extend([b"PK\x01\x02\x14\0".as_slice(), &head, &[0; 10], &offset, name.as_bytes()].concat());
+        bytes.extend([b"PK\x03\x04".as_slice(), &head, name.as_bytes(), content.as_bytes()].concat());
+    }
+    let [length, start] = [directory.len(), bytes.len()].map(|number| u32::try_from(number).unwrap().to_le_bytes());
+    let count = [u8::try_from(entries.len()).unwrap(), 0];
+    bytes.extend(directory);
+    bytes.extend([b"PK\x05\x06\0\0\0\0".as_slice(), &count, &count, &length, &start, &[0; 2]].concat());
+    bytes
+}
+
+#[test]
+fn documents_are_files_whatever_their_type_says() {
+    let document = |kind: &str| {
+        let types =
+            format!("<Types><Override ContentType=\"application/vnd.ms-word.document.{kind}.main+xml\"/></Types>");
+        zip(&[("[Content_Types].xml", &types), ("word/document.xml", "<d/>")])
+    };
+    let mut compound = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".to_vec();
+    compound.resize(512, 0);
+    compound.extend(b"V\0B\0A\0");
+    compound.resize(512 + 64, 0);
+    compound.extend([8, 0, 1]);
+    compound.resize(1024, 0);
+    for (content, expected) in [
+        (document("plain"), passed()),
+        (document("macroEnabled"), refused(415, "denied_type")),
+        (compound, refused(415, "denied_type")),
+    ] {
+        for kind in ["application/json", "text/plain", "application/x-www-form-urlencoded"] {
+            assert_eq!(post(&step(), kind, &content).verdict(), expected, "{kind}");
+            let mixed = [
+                b"--cut\r\nContent-Type: ".as_slice(),
+                kind.as_bytes(),
+                b"\r\nContent-Transfer-Encoding: base64\r\n\r\n",
+                STANDARD.encode(&content).as_bytes(),
+                b"\r\n--cut--\r\n",
+            ]
+            .concat();
+            assert_eq!(post(&step(), "multipart/mixed; boundary=cut", &mixed).verdict(), expected, "{kind}");
+        }
+    }
+}
+
 #[test]
 fn encodings_and_codings_of_parts_are_undone_or_refused() {
     let file = "content-disposition: form-data; name=\"f\"; filename=\"a.txt\"";

@@ -13,8 +13,8 @@ use crate::PLUGIN;
 /// The callers with other signs that a worker remembers, at most.
 const MAX_REMEMBERED: usize = 4096;
 
-/// A caller: the identity in the higher half of the number, so that the smallest numbers are of all networks alike, and the network of its
-/// address in the lower one.
+/// A caller: half of the number is of the identity, the higher one, so that numbers in order are of all networks alike; the lower one is of the
+/// network of its address, see [`network_of`].
 pub(super) fn caller(exchange: &Exchange) -> u64 {
     let identity = exchange.caller.identity().map(|identity| identity.key()).unwrap_or_default();
     let network = exchange.caller.ip.parse::<IpAddr>().map(network).unwrap_or_default();

@@ -152,15 +152,9 @@ fn replay(arguments: &Arguments, engine: &str, recording: &Path, folder: &Path) 
                 false => Err(format!("the replay with {engine} ended with {status}")),
             };
         }
-        memory.extend(resident(child.id()));
+        memory.extend(palisade_tests::process::resident_kib(child.id()));
         std::thread::sleep(LOOK);
     }
-}
-
-/// The resident memory of a process in KiB.
-fn resident(process: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.trim().strip_suffix(" kB")?.parse().ok()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

@@ -7,7 +7,7 @@ use palisade_tests::figures::{Figures, Target, quantile};
 use palisade_tests::gateway::{Gateway, route, threat_policy, waf_config};
 use palisade_tests::http::Request;
 use palisade_tests::load::{Load, Plan};
-use palisade_tests::process::wait_for;
+use palisade_tests::process::{resident_mib, wait_for};
 use recording::varied;
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ pub(crate) fn measure(file: Option<&Path>, rounds: usize, seconds: f64, figures:
     figures.add("more processor time, of that of the preset (median)", more, "%", Target::AtMost(15.0));
     let mut memory = Vec::new();
     for gateway in &mut gateways {
-        memory.push(resident(gateway.envoy.process().id())?);
+        memory.push(resident_mib(gateway.envoy.process().id())?);
     }
     figures.add("memory of the gateway without", memory[0], "MiB", Target::None);
     figures.add("memory of the gateway with", memory[1], "MiB", Target::None);
@@ -158,13 +158,4 @@ fn requests() -> Vec<Vec<u8>> {
         [line, caller.as_bytes(), rest].concat()
     };
     (0..DIFFERENT).map(request).collect()
-}
-
-/// The resident memory of a process in MiB.
-fn resident(pid: u32) -> Result<f64, String> {
-    let path = format!("/proc/{pid}/status");
-    let status = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());
-    kib.map(|kib| kib / 1024.0).ok_or_else(|| format!("{path} does not say how much memory is resident"))
 }

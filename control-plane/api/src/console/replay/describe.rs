@@ -104,7 +104,7 @@ pub(super) fn job() -> Operation {
     get("_job", "replay_job", "A replay and its result")
         .in_query("id", text(), "Its id. It is required.")
         .answers(StatusCode::OK, "How far it is, and the differences once it is done.", answer)
-        .fails(StatusCode::NOT_FOUND, "unknown_replay", "there is none with this id.")
+        .fails(StatusCode::NOT_FOUND, "unknown_replay", "there is none with this id, or its result is no longer kept.")
         .fails(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the result cannot be read.")
 }
 

@@ -59,7 +59,7 @@ async fn cancel(
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
     let ReplayBody { id } = body::read(&headers, body)?;
-    let (job, _) = replaying.replays.job(&id).await.map_err(|error| refused(&error))?;
+    let job = replaying.replays.find(&id).await.map_err(|error| refused(&error))?;
     demand_own(&who, &job.by, "replay")?;
     let job = replaying.replays.cancel(&id).await.map_err(|error| refused(&error))?;
     Ok(Json(json!({ "done": true, "job": shown(&job) })))

@@ -21,7 +21,6 @@ use base::networks::Networks;
 use base::search::Search;
 use events::{EventHub, Incident, IncidentState};
 use fabric::Fabric;
-use store::StoreError;
 use store::fabric::{Allowance, Ban};
 
 /// An incident and its new state.
@@ -78,8 +77,8 @@ struct Wanted {
     state: Option<String>,
     search: Option<Search>,
     outcome: Option<Outcome>,
-    /// Where it matters who is banned: all bans.
-    banned: Option<Covered<()>>,
+    /// Where it matters who is banned: the keys of all bans.
+    banned: Option<Vec<String>>,
     /// Incidents without an event since then are not listed.
     oldest: u64,
 }
@@ -88,10 +87,7 @@ impl Wanted {
     async fn read(fabric: &Fabric, paging: &Paging, now: u64) -> Result<Wanted, ApiError> {
         let outcome = paging.filter("outcome").map(Outcome::read).transpose()?;
         let banned = match outcome {
-            Some(Outcome::Banned) => {
-                let keys = fabric.store().bans_keys(now).await?;
-                Some(keys.into_iter().map(|key| (key, ())).collect())
-            }
+            Some(Outcome::Banned) => Some(fabric.store().bans_keys(now).await?),
             Some(Outcome::Enforced | Outcome::Observed) | None => None,
         };
         Ok(Wanted {
@@ -119,13 +115,14 @@ impl Wanted {
                     || search.is_in_any([&*incident.last_message, &*incident.node])
                     || search.is_in_any(lists.into_iter().flatten().map(|text| &**text))
             })
-            && self.banned.as_ref().is_none_or(|banned| banned.over(&incident.key).is_some())
     }
 
     /// Those of the page, and how many there are on all pages.
-    fn page(&self, events: &EventHub, paging: &Paging) -> (Vec<Listed>, usize) {
+    fn page(&mut self, events: &EventHub, paging: &Paging) -> (Vec<Listed>, usize) {
+        let banned = self.banned.take().map(|keys| keys.into_iter().map(|key| (key, ())).collect::<Covered<()>>());
+        let is_banned = |key: &str| banned.as_ref().is_none_or(|banned| banned.over(key).is_some());
         let mut all = events.incidents_since(self.oldest);
-        all.retain(|(incident, state)| self.is(incident, *state));
+        all.retain(|(incident, state)| self.is(incident, *state) && is_banned(&incident.key));
         let total = all.len();
         (paging.cut(all).collect(), total)
     }
@@ -136,26 +133,29 @@ type Listed = (Arc<Incident>, IncidentState);
 
 /// Bans, or entries of the allowlist, by the identities that they are on.
 struct Covered<T> {
-    exact: HashMap<String, Arc<T>>,
-    ranges: Networks<Arc<T>>,
+    exact: HashMap<String, T>,
+    /// The keys of those that are ranges.
+    ranges: Networks<String>,
 }
 
 impl<T> Covered<T> {
     /// What is on this identity, or on a range that it is in.
     fn over(&self, key: &str) -> Option<&T> {
-        let exact = self.exact.get(key);
-        let by_range = || if self.ranges.is_empty() { None } else { self.ranges.over(&Identity::parse(key).ok()?) };
-        exact.or_else(by_range).map(|found| &**found)
+        let by_range = || {
+            let range = if self.ranges.is_empty() { None } else { self.ranges.over(&Identity::parse(key).ok()?) };
+            self.exact.get(range?)
+        };
+        self.exact.get(key).or_else(by_range)
     }
 }
 
 impl<T> FromIterator<(String, T)> for Covered<T> {
     fn from_iter<I: IntoIterator<Item = (String, T)>>(all: I) -> Covered<T> {
-        let exact: HashMap<_, _> = all.into_iter().map(|(key, value)| (key, Arc::new(value))).collect();
+        let exact: HashMap<_, _> = all.into_iter().collect();
         // Only what has a width is a range: most keys need not be read.
-        let ranges = exact.iter().filter(|(key, _)| key.contains('/')).filter_map(|(key, value)| {
+        let ranges = exact.keys().filter(|key| key.contains('/')).filter_map(|key| {
             let range = Identity::parse(key).ok().filter(Identity::is_range)?;
-            Some((range.network()?, Arc::clone(value)))
+            Some((range.network()?, key.clone()))
         });
         let ranges = ranges.collect();
         Covered { exact, ranges }
@@ -165,7 +165,7 @@ impl<T> FromIterator<(String, T)> for Covered<T> {
 async fn incidents(State(fabric): State<Fabric>, parameters: Parameters) -> Answer {
     let paging = Paging::read(parameters, &["ref", "state", "text", "outcome"])?;
     let now = fabric.now();
-    let wanted = Wanted::read(&fabric, &paging, now).await?;
+    let mut wanted = Wanted::read(&fabric, &paging, now).await?;
     let events = fabric.events().clone();
     // There may be many: other calls do not wait for this one.
     let (paging, (page, total)) = blocking(move || {
@@ -186,13 +186,16 @@ async fn incidents(State(fabric): State<Fabric>, parameters: Parameters) -> Answ
                 events.workflow(&incident.key).as_ref().map(shapes::workflow)
             }
         };
-        let items = page.iter().map(|(incident, state)| Item {
-            incident: incident.in_state(*state),
-            workflow: workflow(incident, *state),
-            banned: bans.over(&incident.key).is_some(),
-            ban: bans.over(&incident.key).map(shapes::ban),
-            allowlisted: entries.over(&incident.key).is_some(),
-            allowlist_entry: entries.over(&incident.key).map(shapes::allowance),
+        let items = page.iter().map(|(incident, state)| {
+            let (ban, entry) = (bans.over(&incident.key), entries.over(&incident.key));
+            Item {
+                incident: incident.in_state(*state),
+                workflow: workflow(incident, *state),
+                banned: ban.is_some(),
+                ban: ban.map(shapes::ban),
+                allowlisted: entry.is_some(),
+                allowlist_entry: entry.map(shapes::allowance),
+            }
         });
         paging.answer("incidents", items, total)
     })
@@ -201,7 +204,10 @@ async fn incidents(State(fabric): State<Fabric>, parameters: Parameters) -> Answ
 
 /// Does what takes long apart from the threads that answer calls.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ApiError> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Closed.into())
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        let message = format!("the work broke off: {error}");
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "failed", message)
+    })
 }
 
 /// An incident as the console shows it.

@@ -83,11 +83,14 @@ impl Paging {
     pub(super) fn answer<T: Serialize>(&self, field: &str, items: impl Iterator<Item = T>, total: usize) -> Response {
         // Each by itself: as one tree of values, a full page would take many times its size.
         let mut body = format!("{{{}:[", json!(field)).into_bytes();
-        for (place, item) in items.enumerate() {
-            if place > 0 {
+        for item in items {
+            // One that cannot be written is left out, with its comma.
+            let Ok(line) = serde_json::to_vec(&item) else { continue };
+            // The first one follows the bracket.
+            if !body.ends_with(b"[") {
                 body.push(b',');
             }
-            body.extend_from_slice(&serde_json::to_vec(&item).unwrap_or_default());
+            body.extend_from_slice(&line);
         }
         body.extend_from_slice(b"]}");
         let number = |number: usize| HeaderValue::from(u64::try_from(number).unwrap_or(u64::MAX));

@@ -14,7 +14,7 @@ const ROOM: RecordingRoom = RecordingRoom { recordings: 3, bytes: 1000 };
 const KEEP: KeptReplays = KeptReplays { replays: 20, bytes: 1000 };
 
 fn recording(id: &str, added_millis: u64, bytes: u64) -> RecordingRow {
-    RecordingRow { id: id.into(), added_millis, bytes, chunks: 2, json: format!("{{\"name\":\"{id}\"}}") }
+    RecordingRow { id: id.into(), added_millis, bytes, json: format!("{{\"name\":\"{id}\"}}") }
 }
 
 fn new(id: &str, recording: &str, runner: &str) -> NewReplay {
@@ -50,6 +50,10 @@ async fn ids(store: &dyn Store) -> Vec<String> {
     store.recordings().await.unwrap().into_iter().map(|row| row.id).collect()
 }
 
+async fn begun(store: &dyn Store) -> Vec<String> {
+    store.recordings_begun().await.unwrap().into_iter().map(|row| row.id).collect()
+}
+
 pub(crate) async fn a_recording_is_listed_once_its_contents_are_there(
     store: Arc<dyn Store>,
     reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
@@ -57,7 +61,7 @@ pub(crate) async fn a_recording_is_listed_once_its_contents_are_there(
     let (first, second) = (recording("r_1", NOW, 400), recording("r_2", NOW - 1, 600));
     assert_eq!(store.recording_begin(first.clone(), ROOM).await.unwrap(), RecordingBegun::Begun);
     assert_eq!(ids(&*store).await, Vec::<String>::new());
-    assert_eq!(store.recordings_begun().await.unwrap(), ["r_1"]);
+    assert_eq!(store.recordings_begun().await.unwrap(), std::slice::from_ref(&first));
     assert_eq!(store.recording_remove("r_1").await.unwrap(), RecordingRemoved::Unknown, "it is not listed");
     // Begun anew, as after a kill.
     assert_eq!(store.recording_begin(first.clone(), ROOM).await.unwrap(), RecordingBegun::Begun);
@@ -70,7 +74,7 @@ pub(crate) async fn a_recording_is_listed_once_its_contents_are_there(
     assert!(store.content_put("r_2", 1, vec![b'c'; MAX_CHUNK]).await.unwrap(), "the largest, in the place of another");
     let store = reopened(store).await;
     assert_eq!(store.recordings().await.unwrap(), [second, first], "oldest first");
-    assert_eq!(store.recordings_begun().await.unwrap(), Vec::<String>::new());
+    assert_eq!(begun(&*store).await, Vec::<String>::new());
     assert_eq!(contents(&*store, "r_1").await, [vec![b'a'; 3], vec![b'b'; 3]]);
     assert_eq!(contents(&*store, "r_2").await, [vec![b'a'; 3], vec![b'c'; MAX_CHUNK]]);
     assert_eq!(store.recording_remove("r_1").await.unwrap(), RecordingRemoved::Removed);
@@ -114,11 +118,11 @@ pub(crate) async fn a_recording_that_is_given_up_leaves_nothing(
     let store = reopened(store).await;
     store.contents_sweep().await.unwrap();
     assert_eq!(contents(&*store, "r").await.len(), 2, "another process may be at it");
-    assert_eq!((ids(&*store).await, store.recordings_begun().await.unwrap()), (vec![], vec!["r".to_owned()]));
+    assert_eq!((ids(&*store).await, begun(&*store).await), (vec![], vec!["r".to_owned()]));
     assert!(store.recording_abandon("r").await.unwrap());
     assert!(!store.recording_abandon("r").await.unwrap());
     assert!(!store.recording_publish("r").await.unwrap(), "it is not begun any more");
-    assert_eq!((contents(&*store, "r").await, store.recordings_begun().await.unwrap()), (vec![], vec![]));
+    assert_eq!((contents(&*store, "r").await, begun(&*store).await), (vec![], Vec::<String>::new()));
     // Its name may be used again.
     kept(&*store, recording("r", NOW, 6)).await;
     store.contents_sweep().await.unwrap();
@@ -147,7 +151,7 @@ pub(crate) async fn a_replay_has_one_end(
     assert!(!store.replay_end(end("j1", None), KEEP).await.unwrap(), "it has ended");
     assert_eq!(store.replays_beat("one", notes(&["j1", "j2"])).await.unwrap(), ["j2"], "it is told that it has ended");
     put(&*store, "j2").await;
-    let result = ReplayEnd { result_bytes: 6, result_chunks: 2, ..end("j2", None) };
+    let result = ReplayEnd { result_bytes: 6, ..end("j2", None) };
     assert!(store.replay_end(result, KEEP).await.unwrap());
     let store = reopened(store).await;
     let row = |id: &str, runner: &str, beat, has_ended, json: &str| ReplayRow {
@@ -159,13 +163,21 @@ pub(crate) async fn a_replay_has_one_end(
         json: json.into(),
         ..ReplayRow::default()
     };
-    let second = ReplayRow { result_bytes: 6, result_chunks: 2, ..row("j2", "one", 2, true, "ended") };
+    let second = ReplayRow { result_bytes: 6, ..row("j2", "one", 2, true, "ended") };
     let expected = [row("j1", "one", 1, true, "ended"), second.clone(), row("j3", "other", 0, false, "added")];
     assert_eq!(store.replays().await.unwrap(), expected);
     assert_eq!(store.replay("j2").await.unwrap(), Some(second));
     assert_eq!(store.replay("j9").await.unwrap(), None);
     assert_eq!(contents(&*store, "j2").await.len(), 2);
+    // It fails while its result is written: nothing of that stays, nor what comes later.
+    put(&*store, "j3").await;
     assert!(store.replay_end(end("j3", None), KEEP).await.unwrap());
+    assert_eq!(contents(&*store, "j3").await, Vec::<Vec<u8>>::new());
+    put(&*store, "j3").await;
+    assert!(!store.replay_end(ReplayEnd { result_bytes: 6, ..end("j3", None) }, KEEP).await.unwrap());
+    assert_eq!(contents(&*store, "j3").await, Vec::<Vec<u8>>::new());
+    assert!(!store.replay_end(ReplayEnd { result_bytes: 6, ..end("j2", None) }, KEEP).await.unwrap(), "said twice");
+    assert_eq!(contents(&*store, "j2").await.len(), 2);
     assert_eq!(store.recording_remove("r").await.unwrap(), RecordingRemoved::Removed);
     assert_eq!(contents(&*store, "j2").await.len(), 2, "a result outlives the recording");
 }
@@ -175,7 +187,7 @@ pub(crate) async fn replays_that_have_ended_are_bounded(store: Arc<dyn Store>) {
     let add = async |id: &str| store.replay_add(new(id, "r", "one"), 9).await.unwrap();
     let ended = async |id: &str, result_bytes: u64, keep: KeptReplays| {
         put(&*store, id).await;
-        assert!(store.replay_end(ReplayEnd { result_bytes, result_chunks: 2, ..end(id, None) }, keep).await.unwrap());
+        assert!(store.replay_end(ReplayEnd { result_bytes, ..end(id, None) }, keep).await.unwrap());
         store.replays().await.unwrap().into_iter().map(|row| row.id).collect::<Vec<_>>()
     };
     for id in ["a", "b", "c", "d", "e"] {

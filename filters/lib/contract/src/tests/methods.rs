@@ -101,6 +101,9 @@ fn a_json_object_names_a_method() {
         (r#"{"a":1,"_method":"DELETE"}"#, ALLOW),
         (r#"{"_METHOD":"delete"}"#, ALLOW),
         (r#"{"\u005fm\u0065thod":"\u0044ELETE"}"#, ALLOW),
+        (r#"{"\u005Fmetho\u0064":"DELETE"}"#, ALLOW),
+        (r#"{"caf\u00e9":1,"_method":"DELETE"}"#, ALLOW),
+        (r#"{"caf\u00e9\u2013":"DELETE"}"#, None),
         (r#"{"_method":"PUT","_method":"DELETE"}"#, ALLOW),
         (r#"{"_method":"PUT"}"#, None),
         (r#"{"_method":["DELETE"]}"#, None),
@@ -141,7 +144,9 @@ fn a_field_that_is_declared_names_what_it_may() {
 #[test]
 fn long_bodies_take_linear_time() {
     let contract = opened(&json!({}));
-    for part in ["_method=x&", ";", "%", "Content-Disposition: name=_method\n", "_", "\\u", "\n\n", "{\"_method\":"] {
+    for part in
+        ["_method=x&", ";", "%", "Content-Disposition: name=_method\n", "_", "\\u", "\\u005f", "\n\n", "{\"_method\":"]
+    {
         let body = part.repeat(2_000_000 / part.len());
         for kind in [FORM, PARTS, "application/json"] {
             assert_eq!(other(&contract, kind, body.as_bytes()), None, "{part:?}");

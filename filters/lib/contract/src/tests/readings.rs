@@ -326,6 +326,28 @@ fn a_method_beside_the_method_has_to_be_declared() {
 }
 
 #[test]
+fn the_methods_of_one_header_are_bounded() {
+    let contract =
+        opened(&json!({ "openapi": "3.1.0", "paths": { "/orders/{id}": { "get": {}, "post": {}, "put": {} } } }));
+    let path = b"/orders/7";
+    let names = |first: &str| {
+        let mut names = vec![first.to_owned()];
+        names.extend((0..20_000).map(|name| format!("M{name}")));
+        names.join(",")
+    };
+    // Of names of declared methods alone there are never too many.
+    let declared = ["put", "get", "head", " PUT ", "post"].join(",").repeat(1_000).replace("postput", "post,put");
+    for (value, allowed) in [(names("PUT"), false), (names("DELETE"), false), (declared, true)] {
+        let own = |name: &str| (name == "x-http-method").then_some(Cow::Borrowed(value.as_bytes()));
+        let head = Head { query: b"", header: &own, reject_unknown: false };
+        let found = contract.named_in_head(&matched(&contract, "POST", "/orders/7"), b"POST", path, &head);
+        assert_eq!(found.allow.is_none(), allowed, "{}", value.get(..40).unwrap_or_default());
+        let put = matched(&contract, "PUT", "/orders/7").operation;
+        assert_eq!(found.operations.first() == Some(&put), !value.starts_with("DELETE"));
+    }
+}
+
+#[test]
 fn a_content_type_is_one_type() {
     let content = json!({ "application/json": { "schema": { "type": "object" } }, "application/x-www-form-urlencoded": {},
             "multipart/form-data": {}, "text/*": {} });
@@ -369,5 +391,47 @@ fn a_content_type_is_one_type() {
         ("multipart/related; boundary=a; type=\"application/json\"", wrong, None),
     ] {
         assert_eq!((check(&both, kind), check(&any, kind)), (of_both, of_any), "{kind}");
+    }
+    // What is told of the first part of a multipart body is none of them.
+    let content = json!({ "application/json": { "schema": { "type": "object" } }, "multipart/related": {} });
+    let related = opened(
+        &json!({ "openapi": "3.1.0", "paths": { "/a": { "post": { "requestBody": { "content": content } } } } }),
+    );
+    for (kind, expected) in [
+        ("multipart/related; type=\"application/dicom+json\"; boundary=a", None),
+        ("multipart/related; boundary=a; Type = application/fhir+json", None),
+        ("multipart/related; boundary=a/json; type=\"application/dicom+json\"", wrong),
+        ("multipart/related; subtype=\"application/dicom+json\"", wrong),
+        ("multipart/related; start-info=\"application/json\"", wrong),
+    ] {
+        assert_eq!(check(&related, kind), expected, "{kind}");
+    }
+}
+
+#[test]
+fn a_form_in_a_character_set_that_is_not_read_is_refused_where_no_body_is_declared() {
+    let contract = opened(&json!({ "openapi": "3.1.0", "paths": { "/a": {
+        "post": {}, "put": { "requestBody": { "content": {} } },
+        "patch": { "requestBody": { "required": true, "content": {} } } } } }));
+    for (method, readable) in
+        [("POST", BodyCheck::None), ("PUT", BodyCheck::None), ("PATCH", BodyCheck::Required(None))]
+    {
+        let operation = matched(&contract, method, "/a").operation;
+        let check = |kind: &str| contract.request_body(operation, Some(kind.as_bytes()), true);
+        for kind in ["", "text/plain; charset=ibm037", "application/x-www-form-urlencoded; charset=utf-8"] {
+            assert_eq!(check(kind), readable, "{method} {kind}");
+        }
+        for kind in [
+            "application/x-www-form-urlencoded; charset=ibm037",
+            "Application/X-WWW-Form-Urlencoded;charset=\"UTF-16\"",
+            "application/x-www-form-urlencoded, text/plain; charset=cp500",
+        ] {
+            let check = check(kind);
+            let is_wrong =
+                matches!(&check, BodyCheck::Wrong(violation) if violation.kind == Mismatch::UnsupportedMediaType);
+            assert!(is_wrong, "{method} {kind}: {check:?}");
+        }
+        let empty = contract.request_body(operation, Some(b"application/x-www-form-urlencoded; charset=ibm037"), false);
+        assert_eq!(matches!(empty, BodyCheck::Wrong(_)), method == "PATCH", "{empty:?}");
     }
 }

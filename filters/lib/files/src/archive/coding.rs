@@ -174,18 +174,14 @@ impl<'b> Stream<'b> {
             Coding::Lzip => Decoder::Lzip(Box::new(lzip(input).ok_or(Broken::Damaged)?)),
             Coding::Lzma => Decoder::Lzma(Box::new(lzma(input).ok_or(Broken::Damaged)?)),
             Coding::RawLzma { properties, dictionary, size } => {
-                let reader = LzmaReader::new_with_props(
-                    input,
-                    size.unwrap_or(u64::MAX),
-                    properties,
-                    dictionary.max(1 << 12),
-                    None,
-                );
+                // Its tables for literals: up to 6 MiB by the bits of contexts and places, where programs write 12 KiB.
+                let bits = u32::from(properties % 9) + u32::from(properties / 9 % 5);
+                budget.take(0x600_u64 << bits).ok_or(Broken::Budget)?;
+                let size = size.unwrap_or(u64::MAX);
+                let reader = LzmaReader::new_with_props(input, size, properties, dictionary, None);
                 Decoder::Lzma(Box::new(reader.map_err(|_| Broken::Damaged)?))
             }
-            Coding::RawLzma2 { dictionary } => {
-                Decoder::Lzma2(Box::new(Lzma2Reader::new(input, dictionary.max(1 << 12), None)))
-            }
+            Coding::RawLzma2 { dictionary } => Decoder::Lzma2(Box::new(Lzma2Reader::new(input, dictionary, None))),
             Coding::Zstd => {
                 let mut decoder = Box::new(FrameDecoder::new());
                 decoder.set_max_window_size(ZSTD_WINDOW);

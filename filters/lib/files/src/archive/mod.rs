@@ -20,7 +20,7 @@ use flate2::Decompress;
 use crate::check::{self, Subject};
 use crate::name;
 use crate::policy::{RATIO_FREE, WORK_BYTES, WORK_MEMORY, WORK_STEPS};
-use crate::{Family, Findings, Format, Name, Policy, Reason, identify};
+use crate::{Family, Findings, Format, Name, Policy, Reason, identify_plain};
 
 use coding::Coding;
 use links::Links;
@@ -138,16 +138,16 @@ impl<'a> Opener<'a> {
 
     /// Opens what an entry holds, if that is an archive, and checks its type where the policy says so.
     fn content(&mut self, name: &Name, content: &[u8], depth: u32, complete: bool) -> Result<(), Stop> {
-        let opened = if zip::begins(content) {
+        let opened = match identify_plain(content) {
             // Which kind of ZIP file it is, is found out when it is opened.
-            self.within(depth + 1, |opener| zip::open(opener, Some(name), content, depth + 1, complete))
-        } else {
-            let format = identify(content);
-            self.kind(name, format);
-            if !is_opened(format) {
-                return Ok(());
+            Format::Zip => self.within(depth + 1, |opener| zip::open(opener, Some(name), content, depth + 1, complete)),
+            format => {
+                self.kind(name, format);
+                if !is_opened(format) {
+                    return Ok(());
+                }
+                self.open(content, format, depth + 1, complete)
             }
-            self.open(content, format, depth + 1, complete)
         };
         match opened {
             // The entry cannot be read, the others may be.
@@ -159,9 +159,9 @@ impl<'a> Opener<'a> {
     /// The type of an entry that is not opened, by its beginning.
     fn kind_of_start(&mut self, name: &Name, start: &[u8]) {
         if self.policy.check_entries {
-            let format = match zip::begins(start) {
-                true => zip::kind_of_beginning(start, &mut self.work.bytes).unwrap_or(Format::Macro),
-                false => identify(start),
+            let format = match identify_plain(start) {
+                Format::Zip => zip::kind_of_beginning(start, &mut self.work.bytes).unwrap_or(Format::Macro),
+                format => format,
             };
             self.kind(name, format);
         }
@@ -296,9 +296,9 @@ impl<'a> Opener<'a> {
     }
 }
 
-/// Whether content is opened that begins so. Any ZIP file is: which kind it is does not matter, and takes work to find out.
+/// Whether content is opened that begins so.
 fn opens(start: &[u8]) -> bool {
-    zip::begins(start) || is_opened(identify(start))
+    is_opened(identify_plain(start))
 }
 
 /// Whether files of a format are opened wherever they are.

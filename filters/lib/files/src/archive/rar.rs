@@ -43,10 +43,19 @@ fn five(opener: &mut Opener<'_>, mut rest: &[u8]) -> Result<Option<bool>, Stop> 
                 total = total.saturating_add(size);
                 opener.declares(total)?;
                 opener.entry(name, true)?;
-                for (kind, mut record) in records(header, place(extra)) {
+                let (mut links, mut copies) = (Vec::new(), Vec::new());
+                for (kind, record) in records(header, place(extra)) {
+                    opener.step()?;
                     encrypted |= kind == ENCRYPTION;
                     if kind == REDIRECTION {
-                        redirection(opener, name, &mut record);
+                        let (is_link, target) = redirection(record);
+                        if is_link { links.push(target) } else { copies.push(target) }
+                    }
+                }
+                // The name is read for all of them together.
+                for (targets, hard) in [(links, false), (copies, true)] {
+                    if !targets.is_empty() {
+                        opener.link(&[name], &targets, hard);
                     }
                 }
             }
@@ -70,14 +79,12 @@ fn records(header: &[u8], extra: usize) -> impl Iterator<Item = (u64, &[u8])> {
     })
 }
 
-/// A link of RAR 5: what kind it is, flags, where it leads.
-fn redirection(opener: &mut Opener<'_>, name: &[u8], record: &mut &[u8]) {
-    let kind = variable(record).unwrap_or_default();
-    let _flags = variable(record);
-    let length = variable(record).map_or(0, place);
-    let target = record.get(..length).unwrap_or(record);
-    // Links of Unix and Windows, junctions; hard links and copies of entries.
-    opener.link(&[name], &[target], !(1..=3).contains(&kind));
+/// A link of RAR 5: whether it is a link of Unix or Windows or a junction, and no hard link or copy of an entry; where it leads.
+fn redirection(mut record: &[u8]) -> (bool, &[u8]) {
+    let kind = variable(&mut record).unwrap_or_default();
+    let _flags = variable(&mut record);
+    let length = variable(&mut record).map_or(0, place);
+    ((1..=3).contains(&kind), record.get(..length).unwrap_or(record))
 }
 
 /// The length and the name of a file of RAR 5.

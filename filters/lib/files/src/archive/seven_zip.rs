@@ -10,7 +10,7 @@ use super::{Opener, Stop};
 use crate::bytes::{le32, le64, place, slice};
 use crate::{Name, Reason};
 
-use header::{Folder, Header, Streams};
+use header::{File, Files, Folder, Header, Streams};
 
 /// The length of the header at the beginning of a file.
 const START: usize = 32;
@@ -43,6 +43,10 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
         opener.findings.add(Reason::Polyglot, "data follows a 7z file");
     }
     let sum = le32(bytes, 28);
+    // An archive without a file.
+    if at == Some(START) && length == 0 && sum == Some(0) {
+        return Ok(());
+    }
     let mut unpacked: Option<Vec<u8>> = None;
     for _ in 0..=MAX_PACKED {
         let inner = {
@@ -61,7 +65,11 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
             };
             let first = streams.data(bytes.get(START..).unwrap_or_default()).next();
             let Some((folder, data)) = first else { return Err(damaged(opener, current)) };
-            unpack(opener, folder, data)?.into_owned()
+            let inner = unpack(opener, folder, data)?.into_owned();
+            if folder.crc.is_some_and(|sum| sum != crc(&inner)) {
+                return Err(damaged(opener, &inner));
+            }
+            inner
         };
         unpacked = Some(inner);
     }
@@ -83,7 +91,7 @@ fn damaged(opener: &mut Opener<'_>, header: &[u8]) -> Stop {
 fn content(
     opener: &mut Opener<'_>,
     bytes: &[u8],
-    (streams, files): (&Streams<'_>, &header::Files),
+    (streams, files): (&Streams<'_>, &Files),
     depth: u32,
 ) -> Result<(), Stop> {
     let most = opener.policy.limits.entries;
@@ -95,33 +103,34 @@ fn content(
     let total =
         streams.folders.iter().flat_map(|folder| &folder.parts).fold(0_u64, |sum, (size, _)| sum.saturating_add(*size));
     opener.declares(total)?;
-    let mut names = Vec::new();
+    if streams.start != 0 {
+        opener.findings.add(Reason::Polyglot, "data is in front of the content of a 7z file");
+    }
     for file in &files.list {
-        let name = opener.entry(file.name.as_bytes(), true)?;
+        opener.entry(file.name.as_bytes(), true)?;
         if file.link {
             opener.link(&[file.name.as_bytes()], &[], false);
         }
-        if file.filled {
-            names.push((name, file));
-        }
     }
+    let mut filled = files.list.iter().filter(|file| file.filled);
     let parts: usize = streams.folders.iter().map(|folder| folder.parts.len()).sum();
     // More than are read.
-    if files.count != files.list.len() || parts != names.len() {
+    if files.count != files.list.len() || parts != filled.clone().count() {
         return Err(opener.unreadable("a 7z file has another number of files than of their contents"));
     }
-    let mut names = names.into_iter();
     let mut opened = 0;
     for (folder, data) in streams.data(bytes.get(START..).unwrap_or_default()) {
         opener.step()?;
         opened += 1;
-        let own: Vec<_> = names.by_ref().take(folder.parts.len()).collect();
+        let own: Vec<_> = filled.by_ref().take(folder.parts.len()).collect();
         let kept = match unpack(opener, folder, data) {
             Ok(kept) => kept,
             Err(Stop::Unreadable) => continue,
             over => return over.map(drop),
         };
-        opener.holding(kept.len(), |opener| inside(opener, folder, &own, &kept, depth))?;
+        // What is stored is a part of the upload.
+        let held = if matches!(kept, Cow::Owned(_)) { kept.len() } else { 0 };
+        opener.holding(held, |opener| inside(opener, folder, &own, &kept, depth))?;
     }
     if opened != streams.folders.len() {
         return Err(opener.unreadable("a 7z file is shorter than its header says"));
@@ -130,15 +139,9 @@ fn content(
 }
 
 /// Opens the files of a folder.
-fn inside(
-    opener: &mut Opener<'_>,
-    folder: &Folder<'_>,
-    files: &[(Name, &header::File)],
-    kept: &[u8],
-    depth: u32,
-) -> Result<(), Stop> {
+fn inside(opener: &mut Opener<'_>, folder: &Folder<'_>, files: &[&File], kept: &[u8], depth: u32) -> Result<(), Stop> {
     let mut rest = kept;
-    for ((name, file), (size, sum)) in files.iter().zip(&folder.parts) {
+    for (file, (size, sum)) in files.iter().zip(&folder.parts) {
         let Some((own, behind)) = rest.split_at_checked(place(*size)) else { break };
         rest = behind;
         if sum.is_some_and(|sum| sum != crc(own)) {
@@ -147,7 +150,7 @@ fn inside(
         if file.link {
             opener.link(&[file.name.as_bytes()], &[own], false);
         }
-        opener.content(name, own, depth, true)?;
+        opener.content(&Name::read(file.name.as_bytes()), own, depth, true)?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::coding::Coding;
 use super::unpack::CHUNK;
 use super::{Opener, Stop, opaque};
 use crate::bytes::{le32, place};
-use crate::{Format, Name, Reason, identify};
+use crate::{Format, Name, Reason, identify_plain};
 
 /// The most streams of a file.
 pub(super) const MAX_STREAMS: usize = 1000;
@@ -108,7 +108,7 @@ impl Content {
             };
         }
         // A tar file that is compressed is one archive.
-        let tar = !super::zip::begins(bytes) && identify(bytes) == Format::Tar;
+        let tar = identify_plain(bytes) == Format::Tar;
         opener.holding(bytes.len(), |opener| match tar {
             true => {
                 opener.kind(name, Format::Tar);

@@ -13,7 +13,7 @@ use super::coding::Coding;
 use super::unpack::{Unpacked, crc};
 use super::{Opener, Stop};
 use crate::bytes::{le16, le32, le64, place, slice};
-use crate::{Format, Name, Reason, magic};
+use crate::{Format, Name, Reason};
 
 pub(crate) use directory::is_appended;
 use directory::{Directory, Entry, ZIP64, fields, numbers, unicode_names};
@@ -32,6 +32,8 @@ const DESCRIPTOR: u16 = 8;
 /// The method LZMA, and the length of what is in front of its data.
 const LZMA: u16 = 14;
 const LZMA_HEADER: usize = 9;
+/// The method of entries that are encrypted with AES.
+const AES: u16 = 99;
 /// The length of the header in front of an entry, without its name and its extra field.
 const LOCAL: usize = 30;
 
@@ -84,11 +86,6 @@ impl<'a> Local<'a> {
         }
         (packed, size)
     }
-}
-
-/// Whether bytes begin as a ZIP file does.
-pub(super) fn begins(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"PK") && magic::binary(bytes) == Format::Zip
 }
 
 /// Opens a ZIP file, which is the content of an entry where it has a name.
@@ -256,9 +253,7 @@ fn content(
             opener.link(names, &[target], false);
         }
     };
-    if entry.flags & (ENCRYPTED | STRONGLY_ENCRYPTED) != 0 || entry.method == 99 {
-        return Err(opener.unreadable("an entry of a ZIP file is encrypted"));
-    }
+    decrypted(opener, entry.flags, entry.method)?;
     match entry.method {
         0 => {
             opener.expand(entry.size)?;
@@ -271,11 +266,7 @@ fn content(
         method => {
             let keeps = |start: &[u8]| entry.is_link() || super::opens(start);
             let packed = Packed { method, flags: entry.flags, size: Some(entry.size), data };
-            let Some(unpacked) = unpack(opener, &packed, keeps)? else {
-                let name = method_name(method);
-                let why = format!("an entry of a ZIP file has the method {method} ({name}), which is not opened here");
-                return Err(opener.unreadable(why));
-            };
+            let unpacked = unpack(opener, &packed, keeps)?;
             let kept = &unpacked.kept;
             link(opener, kept);
             if unpacked.whole && unpacked.ended {
@@ -295,6 +286,14 @@ fn content(
     }
 }
 
+/// Whether an entry can be read without a password.
+fn decrypted(opener: &mut Opener<'_>, flags: u16, method: u16) -> Result<(), Stop> {
+    match flags & (ENCRYPTED | STRONGLY_ENCRYPTED) != 0 || method == AES {
+        true => Err(opener.unreadable("an entry of a ZIP file is encrypted")),
+        false => Ok(()),
+    }
+}
+
 /// The compressed content of an entry.
 struct Packed<'a> {
     method: u16,
@@ -304,18 +303,14 @@ struct Packed<'a> {
     data: &'a [u8],
 }
 
-/// Decompresses the content of an entry; `None` for a method that is not known.
-fn unpack(
-    opener: &mut Opener<'_>,
-    packed: &Packed<'_>,
-    keeps: impl Fn(&[u8]) -> bool,
-) -> Result<Option<Unpacked>, Stop> {
+/// Decompresses the content of an entry.
+fn unpack(opener: &mut Opener<'_>, packed: &Packed<'_>, keeps: impl Fn(&[u8]) -> bool) -> Result<Unpacked, Stop> {
     let Packed { method, flags, size, data } = *packed;
     if flags & PATCH != 0 {
-        return Ok(None);
+        return Err(opener.unreadable("an entry of a ZIP file is a patch, which is not opened here"));
     }
     match (method, Coding::of_zip(method)) {
-        (8, _) => opener.inflate(data, keeps).map(Some),
+        (8, _) => opener.inflate(data, keeps),
         (LZMA, _) => {
             // A version, the length of the properties, the properties (APPNOTE.TXT, section 5.8.8).
             let (Some(5), Some(properties), Some(dictionary)) = (le16(data, 2), data.get(4), le32(data, 5)) else {
@@ -325,23 +320,25 @@ fn unpack(
             let coding = Coding::RawLzma { properties: *properties, dictionary, size };
             let mut unpacked = opener.unpack(coding, data.get(LZMA_HEADER..).unwrap_or_default(), keeps)?;
             unpacked.taken = unpacked.taken.saturating_add(LZMA_HEADER);
-            Ok(Some(unpacked))
+            Ok(unpacked)
         }
-        (_, Some(coding)) => opener.unpack(coding, data, keeps).map(Some),
-        (_, None) => Ok(None),
+        (_, Some(coding)) => opener.unpack(coding, data, keeps),
+        (_, None) => {
+            let name = method_name(method);
+            let why = format!("an entry of a ZIP file has the method {method} ({name}), which is not opened here");
+            Err(opener.unreadable(why))
+        }
     }
 }
 
-/// What a method is called (APPNOTE.TXT, section 4.4.5).
+/// What a method is called that is not opened (APPNOTE.TXT, section 4.4.5).
 fn method_name(method: u16) -> &'static str {
     match method {
         1 => "shrunk",
         2..=5 => "reduced",
         6 => "imploded",
-        8 => "deflate with a patch",
         9 => "deflate64",
         10 | 18 => "IBM TERSE",
-        14 => "LZMA",
         19 => "IBM LZ77",
         94 => "MP3",
         96 => "JPEG",
@@ -360,52 +357,56 @@ fn beginning(opener: &mut Opener<'_>, bytes: &[u8], depth: u32) -> Result<(), St
             opener.step()?;
             opener.named(other, true);
         }
-        let rest = bytes.get(local.data..).unwrap_or_default();
-        if local.flags & (ENCRYPTED | STRONGLY_ENCRYPTED) != 0 {
-            return Err(opener.unreadable("an entry of a ZIP file is encrypted"));
-        }
+        // Where the header says how long an entry is, the next one is found also where this one cannot be read.
         let (packed, size) = local.lengths();
-        let known = local.flags & DESCRIPTOR == 0 && packed != u64::from(u32::MAX);
-        // Of stored content, a descriptor says where it ends.
-        let described = if local.method == 0 && !known { Some(described_length(rest)) } else { None };
-        let packed = described.map_or(place(packed), |length| length.unwrap_or(rest.len()));
-        let known = known || local.method == 0;
-        let data = if known { rest.get(..packed).unwrap_or(rest) } else { rest };
-        let taken = match local.method {
-            0 => {
-                opener.expand(u64::try_from(data.len()).unwrap_or(u64::MAX))?;
-                opener.content(&name, data, depth, data.len() == packed && described != Some(None))?;
-                data.len()
-            }
-            method => {
-                if known {
-                    opener.declares(size)?;
-                }
-                let packed = Packed { method, flags: local.flags, size: Some(size).filter(|_| known), data };
-                let Some(unpacked) = unpack(opener, &packed, super::opens)? else {
-                    let name = method_name(method);
-                    let why =
-                        format!("an entry of a ZIP file has the method {method} ({name}), which is not opened here");
-                    return Err(opener.unreadable(why));
-                };
-                let whole = unpacked.ended && unpacked.whole;
-                if whole {
-                    opener.content(&name, &unpacked.kept, depth, true)?;
-                } else {
-                    opener.kind_of_start(&name, &unpacked.kept);
-                }
-                if !unpacked.ended {
-                    return Ok(());
-                }
-                unpacked.taken
-            }
+        let sized = local.flags & DESCRIPTOR == 0 && packed != u64::from(u32::MAX);
+        let lengths = sized.then_some((place(packed), size));
+        let taken = match front(opener, &local, &name, (bytes, lengths), depth) {
+            Ok(taken) => taken,
+            Err(Stop::Unreadable) => None,
+            Err(Stop::Over) => return Err(Stop::Over),
         };
-        at = local.data.saturating_add(if known { packed.max(taken) } else { taken });
+        let Some(length) = taken.max(sized.then_some(place(packed))) else { break };
+        at = local.data.saturating_add(length);
         if local.flags & DESCRIPTOR != 0 {
             at = behind_descriptor(bytes, at);
         }
     }
     Ok(())
+}
+
+/// Opens the content behind a header whose lengths, packed and not, may be known; how long it is, `None` where it does not end.
+fn front(
+    opener: &mut Opener<'_>,
+    local: &Local<'_>,
+    name: &Name,
+    (bytes, lengths): (&[u8], Option<(usize, u64)>),
+    depth: u32,
+) -> Result<Option<usize>, Stop> {
+    decrypted(opener, local.flags, local.method)?;
+    let rest = bytes.get(local.data..).unwrap_or_default();
+    if local.method == 0 {
+        // Without lengths, a descriptor says where it ends.
+        let end = lengths.map(|(packed, _)| packed).or_else(|| described_length(rest));
+        let whole = end.and_then(|end| rest.get(..end));
+        let data = whole.unwrap_or(rest);
+        opener.expand(u64::try_from(data.len()).unwrap_or(u64::MAX))?;
+        opener.content(name, data, depth, whole.is_some())?;
+        return Ok(Some(data.len()));
+    }
+    let (packed, size) = lengths.unzip();
+    let data = packed.and_then(|packed| rest.get(..packed)).unwrap_or(rest);
+    if let Some(size) = size {
+        opener.declares(size)?;
+    }
+    let unpacked = unpack(opener, &Packed { method: local.method, flags: local.flags, size, data }, super::opens)?;
+    let kept = &unpacked.kept;
+    if unpacked.ended && unpacked.whole {
+        opener.holding(kept.len(), |opener| opener.content(name, kept, depth, true))?;
+    } else {
+        opener.kind_of_start(name, kept);
+    }
+    Ok(Some(unpacked.taken).filter(|_| unpacked.ended))
 }
 
 /// The place behind a descriptor: with or without its signature, with lengths of four or eight bytes.

@@ -70,6 +70,10 @@ fn paths_of_entries_lead_out_in_every_reading() {
         b"%2fetc/passwd",
         b"%252fetc/passwd",
         b"%63:/a",
+        b"%c0%ae%c0%ae/a",
+        b"%25c0%25ae./a",
+        b"%e2%80%a5/a",
+        b"..%ef%bc%8fa",
         "\u{ff0f}etc/passwd".as_bytes(),
         b"a/..%5c..%5cb",
     ] {

@@ -99,6 +99,21 @@ fn finding_out_what_documents_are_belongs_to_the_work_of_a_request() {
 }
 
 #[test]
+fn which_kind_of_zip_file_it_is_is_found_out_within_the_work_alone() {
+    let file = document(format!("<Types>{}{MACRO}</Types>", " ".repeat(1 << 20)).as_bytes());
+    assert_eq!((identify(&file), identify_plain(&file)), (Format::Macro, Format::Zip));
+    for format in Format::ALL {
+        let sample = formats::sample(*format);
+        let expected = if magic::binary(&sample) == Format::Zip { Format::Zip } else { identify(&sample) };
+        assert_eq!(identify_plain(&sample), expected, "{format}");
+    }
+    let (mut work, mut found) = (Work::default(), Findings::default());
+    inspect_coded(&file, &Policy::default(), &mut work, &mut found);
+    assert_eq!(found.first().map(|finding| finding.reason), Some(Reason::DeniedType));
+    assert!(work.done() > 1 << 20);
+}
+
+#[test]
 fn macros_of_old_presentations_and_workbooks_are_found() {
     let with = |stream: &[u8]| {
         let mut file = make::compound(&["Workbook"], None);
@@ -149,4 +164,8 @@ fn formats_that_begin_as_a_page_are_pages() {
         identify(b"<?mso-application progid='Word.Document'?><w:wordDocument w:macrosPresent='yes'/>"),
         Format::Macro
     );
+    for (name, expected) in [("editdata.mso", Format::Macro), ("oledata.mso", Format::Xml)] {
+        let text = format!("<?xml version=\"1.0\"?><w:wordDocument><w:binData w:name=\"{name}\"/></w:wordDocument>");
+        assert_eq!(identify(text.as_bytes()), expected, "{name}");
+    }
 }

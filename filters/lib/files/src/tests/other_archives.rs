@@ -131,6 +131,18 @@ fn names_of_rar_are_read_in_unicode_and_links_by_their_records() {
     assert_eq!(reasons("a.rar", &link(1, "../../etc")), ["unreadable_archive", "zip_slip"]);
     assert_eq!(reasons("a.rar", &link(4, "../a")), ["unreadable_archive", "zip_slip"]);
     assert_eq!(reasons("a.rar", &link(1, "a/b")), ["unreadable_archive"]);
+    // Several records of an entry, each of which counts; so many of them are too much work.
+    let records = |list: &[&[u8]]| rar5("d/l", 0, &list.concat());
+    assert_eq!(
+        reasons("a.rar", &records(&[b"\x05\x05\x01\0\x01x", b"\x08\x05\x01\0\x04../x"])),
+        ["unreadable_archive"]
+    );
+    assert_eq!(
+        reasons("a.rar", &records(&[b"\x05\x05\x01\0\x01x", b"\x08\x05\x04\0\x04../x"])),
+        ["unreadable_archive", "zip_slip"]
+    );
+    let many = findings("a.rar", &records(&[&b"\x01\x02".repeat(250_000)]), &Policy::default());
+    assert!(many[0].detail.contains("more work"), "{many:?}");
 }
 
 #[test]

@@ -32,8 +32,8 @@ const LZMA: &[u8] = b"\x01\x23\x03\x01\x01\x05\x5d\0\0\x01\0";
 const LZMA2: &[u8] = b"\x01\x21\x21\x01\x18";
 const DEFLATE: &[u8] = b"\x01\x03\x04\x01\x08";
 
-/// The streams of one folder at a place, with these coders.
-fn streams(place: usize, packed: usize, coders: &[u8], size: usize, parts: &[u8]) -> Vec<u8> {
+/// The streams of one folder at a place, with these coders, its sum if there is one, and the files in it.
+fn streams(place: usize, packed: usize, coders: &[u8], size: usize, (sum, parts): (&[u8], &[u8])) -> Vec<u8> {
     [
         b"\x06".as_slice(),
         &number(place),
@@ -43,6 +43,7 @@ fn streams(place: usize, packed: usize, coders: &[u8], size: usize, parts: &[u8]
         coders,
         b"\x0c",
         &number(size),
+        sum,
         b"\0",
         parts,
         b"\0",
@@ -50,19 +51,30 @@ fn streams(place: usize, packed: usize, coders: &[u8], size: usize, parts: &[u8]
     .concat()
 }
 
-/// The header of files in one folder.
-fn header(files: &[(&str, &[u8])], packed: usize, coders: &[u8]) -> Vec<u8> {
-    let total = files.iter().map(|(_, content)| content.len()).sum();
+/// The sums of files.
+fn sums(files: &[(&str, &[u8])]) -> Vec<u8> {
+    files.iter().fold(b"\x0a\x01".to_vec(), |sums, (_, content)| [sums, crc(content).to_le_bytes().to_vec()].concat())
+}
+
+/// The number of files in a folder, their lengths and their sums.
+fn parts(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut parts = [b"\x08\x0d".as_slice(), &number(files.len()), b"\x09"].concat();
     files[..files.len() - 1].iter().for_each(|(_, content)| parts.extend(number(content.len())));
-    parts.extend(b"\x0a\x01");
-    files.iter().for_each(|(_, content)| parts.extend(crc(content).to_le_bytes()));
-    parts.push(0);
+    [parts, sums(files), b"\0".to_vec()].concat()
+}
+
+/// The header of files in one folder.
+fn header(files: &[(&str, &[u8])], packed: usize, coders: &[u8]) -> Vec<u8> {
+    header_with(files, packed, coders, &parts(files))
+}
+
+fn header_with(files: &[(&str, &[u8])], packed: usize, coders: &[u8], parts: &[u8]) -> Vec<u8> {
+    let total = files.iter().map(|(_, content)| content.len()).sum();
     let names: Vec<u8> =
         files.iter().flat_map(|(name, _)| name.encode_utf16().chain([0])).flat_map(u16::to_le_bytes).collect();
     [
         b"\x01\x04".as_slice(),
-        &streams(0, packed, coders, total, &parts),
+        &streams(0, packed, coders, total, (b"", parts)),
         b"\x05",
         &number(files.len()),
         b"\x11",
@@ -87,12 +99,13 @@ fn archive(files: &[(&str, &[u8])], coders: &[u8], pack: impl Fn(&[u8]) -> Vec<u
     file(&packed, &header(files, packed.len(), coders))
 }
 
-/// The same with a header that is packed.
-fn with_packed_header(files: &[(&str, &[u8])]) -> Vec<u8> {
+/// The same with a header that is packed, and has the sum that `sum` makes of it.
+fn with_packed_header(files: &[(&str, &[u8])], sum: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let content: Vec<u8> = files.iter().flat_map(|(_, content)| content.to_vec()).collect();
     let inner = header(files, content.len(), COPY);
     let packed = lzma(&inner);
-    let outer = [b"\x17".as_slice(), &streams(content.len(), packed.len(), LZMA, inner.len(), b"")].concat();
+    let streams = streams(content.len(), packed.len(), LZMA, inner.len(), (&sum(&inner), b""));
+    let outer = [b"\x17".as_slice(), &streams].concat();
     file(&[content, packed].concat(), &outer)
 }
 
@@ -133,10 +146,14 @@ fn content_is_opened() {
 
 #[test]
 fn headers_that_are_packed_are_read() {
-    assert_eq!(plain(&with_packed_header(&[("a.txt", b"hello"), ("b", b"x")])), "ok");
-    assert_eq!(plain(&with_packed_header(&[("a.txt", b"hello"), ("b\\..\\..\\c", b"x")])), "zip_slip");
+    let of = |files: &[(&str, &[u8])]| plain(&with_packed_header(files, |header| sums(&[("", header)])));
+    assert_eq!(of(&[("a.txt", b"hello"), ("b", b"x")]), "ok");
+    assert_eq!(of(&[("a.txt", b"hello"), ("b\\..\\..\\c", b"x")]), "zip_slip");
     let slip = tar(&[("../x", b"x")]);
-    assert_eq!(plain(&with_packed_header(&[("a.tar", &slip)])), "zip_slip");
+    assert_eq!(of(&[("a.tar", &slip)]), "zip_slip");
+    let files: [(&str, &[u8]); 1] = [("a.txt", b"hello")];
+    assert_eq!(plain(&with_packed_header(&files, |_| Vec::new())), "ok", "without a sum");
+    assert_eq!(plain(&with_packed_header(&files, |_| sums(&[("", b"another")]))), "unreadable_archive");
 }
 
 #[test]
@@ -177,9 +194,48 @@ fn what_lies_or_is_not_known_is_unreadable() {
 }
 
 #[test]
+fn what_is_said_of_files_is_said_once() {
+    let files: [(&str, &[u8]); 2] = [("a", b"hello"), ("b", b"world")];
+    let of = |parts: &[u8]| plain(&file(b"helloworld", &header_with(&files, 10, COPY, parts)));
+    let once = parts(&files);
+    assert_eq!(of(&once), "ok");
+    // Each further time would cost as much as there are folders.
+    assert_eq!(of(&once.repeat(2)), "unreadable_archive");
+    let more_sums = [&once[..once.len() - 1], &sums(&files), b"\0"].concat();
+    assert_eq!(of(&more_sums), "unreadable_archive");
+    let two_sums = with_packed_header(&files, |header| sums(&[("", header)]).repeat(2));
+    assert_eq!(plain(&two_sums), "unreadable_archive");
+}
+
+#[test]
+fn an_archive_without_files_is_a_whole_one() {
+    assert_eq!(plain(&file(b"", b"")), "ok");
+    assert_eq!(plain(&[file(b"", b""), b"more".to_vec()].concat()), "polyglot");
+    assert_eq!(plain(&file(b"data", b"")), "unreadable_archive");
+}
+
+#[test]
+fn content_begins_behind_the_first_header() {
+    let mut moved = header(&[("a", b"hello")], 5, COPY);
+    assert_eq!(plain(&file(b"hello", &moved)), "ok");
+    // The place of the first packed stream.
+    moved[3] = 4;
+    assert_eq!(plain(&file(b"datahello", &moved)), "polyglot");
+}
+
+#[test]
+fn what_is_stored_takes_no_memory_of_archives() {
+    let inner = make::gzip(&tar(&[("../x", &vec![0; 2 << 20])]));
+    let large = vec![0; 7 << 20];
+    let stored = archive(&[("a", &large), ("b.tar.gz", &inner)], COPY, |content| content.to_vec());
+    assert_eq!(plain(&stored), "zip_slip");
+}
+
+#[test]
 fn headers_of_any_form_are_read() {
     let files: [(&str, &[u8]); 2] = [("a", b"hello"), ("b", b"world")];
-    for good in [header(&files, 10, COPY), with_packed_header(&files)[32 + 10..].to_vec()] {
+    let packed = with_packed_header(&files, |_| Vec::new());
+    for good in [header(&files, 10, COPY), packed[32 + 10..].to_vec()] {
         for at in 0..good.len() {
             for byte in [0, 1, 5, 0x7f, 0x80, 0xfe, 0xff] {
                 let mut changed = good.clone();

@@ -54,6 +54,52 @@ fn lzma_is_opened_with_and_without_a_mark() {
 }
 
 #[test]
+fn the_tables_of_lzma_belong_to_the_work_of_a_request() {
+    let entry = |name: &str| {
+        let mut data = lzma(b"x", false);
+        // Eight bits of context and four of the place: 6 MiB. The first byte is the same for all.
+        data[4] = 0x86;
+        let entry = packed(14, 0, b"x", data);
+        Entry { name: name.as_bytes().to_vec(), local_name: name.as_bytes().to_vec(), ..entry }
+    };
+    assert_eq!(plain(&zip_of(&["a", "b"].map(entry))), "ok");
+    assert_eq!(plain(&zip_of(&["a", "b", "c"].map(entry))), "unreadable_archive");
+}
+
+#[test]
+fn behind_what_is_not_read_a_file_that_is_cut_off_goes_on() {
+    let slip = Entry::stored("../x", b"x");
+    let secret = Entry { flags: 1, local_flags: 1, ..Entry::deflated("a", b"text") };
+    let damaged = packed(14, 0, b"text", b"no LZMA".to_vec());
+    for (what, entry) in [
+        ("another method", packed(98, 0, b"text", b"xxxx".to_vec())),
+        ("a patch", Entry { flags: 1 << 5, local_flags: 1 << 5, ..Entry::deflated("a", b"text") }),
+        ("encrypted", secret),
+        ("damaged", damaged),
+    ] {
+        let cut = |entry: Entry| {
+            let file = zip_of(&[entry, slip.clone()]);
+            inspect_as("a.zip", &file[..file.len() - 60], &Policy::default(), false)
+        };
+        let found = cut(entry.clone());
+        assert_eq!(first(&found), "zip_slip", "{what}");
+        assert!(found.iter().any(|found| found.reason == Reason::UnreadableArchive), "{what}");
+        // Without lengths, the next header is not found.
+        assert_eq!(first(&cut(Entry { described: true, ..entry })), "unreadable_archive", "{what}");
+    }
+}
+
+/// Of a file that is cut off, too, what is held is memory: of two archives in each other, the inner one has no room.
+#[test]
+fn what_is_unpacked_from_a_file_that_is_cut_off_is_held() {
+    let inner = make::gzip(&tar(&[("../x", &vec![0; 5 << 20])]));
+    let outer = tar(&[("a", &noise(4 << 20)), ("b.tar.gz", &inner)]);
+    let file = zip_of(&[Entry::deflated("a.tar", &outer), Entry::stored("b", b"x")]);
+    let found = inspect_as("a.zip", &file[..file.len() - 60], &Policy::default(), false);
+    assert_eq!(first(&found), "unreadable_archive", "{found:?}");
+}
+
+#[test]
 fn methods_that_are_not_opened_are_named() {
     for (method, name) in
         [(1, "shrunk"), (6, "imploded"), (9, "deflate64"), (97, "WavPack"), (98, "PPMd"), (77, "unknown")]

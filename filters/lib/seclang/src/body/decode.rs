@@ -123,7 +123,6 @@ fn deflate(input: &[u8], output: &mut Vec<u8>, limit: Limit) -> Result<(), Decod
     }
     let mut raw_output = Vec::new();
     match (whole(true, output), whole(false, &mut raw_output)) {
-        (Ok(()), Ok(())) => Err(DecodeError::Ambiguous),
         // Raw data may begin like a zlib header.
         (Err(DecodeError::Corrupt), raw) => {
             // What was read as zlib data before it was wrong is not what the raw data begins with.
@@ -132,8 +131,15 @@ fn deflate(input: &[u8], output: &mut Vec<u8>, limit: Limit) -> Result<(), Decod
             }
             raw
         }
-        // Zlib data is wrong at its first byte if it is read as raw data, but for what was made to be both.
-        (Ok(()) | Err(DecodeError::TooLarge), Err(DecodeError::TooLarge | DecodeError::Ratio)) => {
+        // Zlib data is wrong at its first bytes if it is read as raw data, but for what was made to be both.
+        (
+            Ok(()) | Err(DecodeError::TooLarge | DecodeError::Truncated),
+            Ok(()) | Err(DecodeError::TooLarge | DecodeError::Ratio),
+        ) => Err(DecodeError::Ambiguous),
+        // Of a few bytes, nothing comes out in either way.
+        (Err(DecodeError::TooLarge | DecodeError::Truncated), Err(DecodeError::Truncated))
+            if !raw_output.is_empty() =>
+        {
             Err(DecodeError::Ambiguous)
         }
         (zlib, _) => zlib,

@@ -63,15 +63,9 @@ pub fn decode_beginning(
         }
         output = Some(decoded);
     }
-    Ok(match output {
-        Some(bytes) => Beginning { bytes, complete },
-        None => match body.get(..max_out) {
-            Some(beginning) => {
-                Beginning { bytes: beginning.to_vec(), complete: complete && beginning.len() == body.len() }
-            }
-            None => Beginning { bytes: body.to_vec(), complete },
-        },
-    })
+    let complete = complete && (output.is_some() || body.len() <= max_out);
+    let bytes = output.unwrap_or_else(|| body.get(..max_out).unwrap_or(body).to_vec());
+    Ok(Beginning { bytes, complete })
 }
 
 #[cfg(test)]
@@ -180,15 +174,42 @@ mod tests {
         assert_eq!(decode(1000).unwrap().bytes, content[..1000]);
     }
 
-    /// The same with a second block of zlib data: both readings are longer than what is decoded.
+    /// The same with more zlib data: both readings go on, to their ends or not.
     #[test]
     fn the_beginning_of_what_is_zlib_and_raw_data_is_neither() {
-        let mut content = b"\x01\xf8".to_vec();
-        content.extend([b'z'; 0x7fe]);
-        content.extend(b"\0\xff\x7f\0\x80");
-        content.resize(0xf801, b'b');
-        let data = [b"\x78\x01\xf8\xfe\x07".as_slice(), &content, b"\x01\0\0\xff\xff"].concat();
-        let decode = |most| decode_beginning(b"deflate", &data, true, most, 100);
-        assert_eq!(decode(10_000), Err(DecodeError::Ambiguous));
+        let data = |more: &[u8]| {
+            let mut content = b"\x01\xf8".to_vec();
+            content.extend([b'z'; 0x7fe]);
+            content.extend(more);
+            content.resize(0xf801, b'b');
+            [b"\x78\x01\xf8\xfe\x07".as_slice(), &content, b"\x01\0\0\xff\xff"].concat()
+        };
+        let mut zeros = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+        zeros.write_all(&[0; 100_000]).unwrap();
+        let (stored, packed) = (data(b"\0\xff\x7f\0\x80"), data(&zeros.finish().unwrap()));
+        for (what, data, complete, most) in [
+            ("both are longer", stored.as_slice(), true, 10_000),
+            ("both are cut off", &stored[..5000], false, 1 << 20),
+            ("raw data is longer", &stored[..5000], false, 4990),
+            ("zlib data is longer", &packed[..5000], false, 10_000),
+            ("raw data is whole", &packed, true, 64_000),
+        ] {
+            let found = decode_beginning(b"deflate", data, complete, most, 100);
+            assert_eq!(found, Err(DecodeError::Ambiguous), "{what}");
+        }
+    }
+
+    #[test]
+    fn zlib_data_that_is_cut_off_is_read_as_such() {
+        let text: Vec<u8> = (0..5000_u32).flat_map(|at| at.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        zlib.write_all(&text).unwrap();
+        let zlib = zlib.finish().unwrap();
+        let decode = |length: usize| decode_beginning(b"deflate", &zlib[..length], false, 1 << 20, 100);
+        for length in 0..5 {
+            assert_eq!(decode(length), Err(DecodeError::Truncated), "{length}");
+        }
+        let half = decode(zlib.len() / 2).unwrap();
+        assert!(!half.complete && half.bytes.len() > 5000 && text.starts_with(&half.bytes));
     }
 }

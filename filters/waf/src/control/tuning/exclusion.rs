@@ -1,5 +1,7 @@
 //! Exclusions: the ways to keep a rule from an input, the narrowest first.
 
+use std::collections::BTreeSet;
+
 use exchange::fold::SLUG;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -199,7 +201,9 @@ pub(super) fn reaches(folded: &str, path: &str) -> bool {
 
 /// Whether there are paths that both of two folded paths select, as far as they are known.
 pub(super) fn overlap(one: &str, other: &str) -> bool {
-    one == other || reaches(one, other) || reaches(other, one)
+    // Segment by segment: `/users/{slug}/list` and `/{slug}/ann/list` have `/users/ann/list` in common.
+    one.split('/').count() == other.split('/').count()
+        && one.split('/').zip(other.split('/')).all(|(one, other)| reaches(one, other) || reaches(other, one))
 }
 
 /// A path in a sentence.
@@ -242,9 +246,16 @@ fn push_escaped(pattern: &mut String, text: &str) {
     }
 }
 
+/// The paths without names or identifiers that exclusions among these texts are for.
+pub(super) fn named_paths<'t>(texts: impl Iterator<Item = &'t str>) -> BTreeSet<&'t str> {
+    let exclusions = texts.filter(|text| text.contains("ctl:ruleRemove"));
+    let begun = exclusions.flat_map(|text| text.split("REQUEST_FILENAME \"@streq ").skip(1));
+    begun.filter_map(|begun| begun.split_once('"')).map(|(path, _)| path).collect()
+}
+
 /// The ids for generated rules that none of these texts has.
 pub(super) fn free_ids<'t>(texts: impl Iterator<Item = &'t str>) -> impl Iterator<Item = u64> {
-    let mut taken = std::collections::BTreeSet::new();
+    let mut taken = BTreeSet::new();
     for text in texts {
         let numbers = text.split(|letter: char| !letter.is_ascii_digit()).filter(|digits| digits.len() == 5);
         taken.extend(numbers.filter_map(|digits| digits.parse::<u64>().ok()).filter(|id| IDS.contains(id)));
@@ -312,10 +323,29 @@ mod tests {
         ] {
             assert_eq!(reaches(folded, path), is_reached, "{folded} {path}");
         }
-        assert!(overlap("/a", "/{id}") && !overlap("/a/{id}", "/{id}/b"));
+        for (one, other, is_one) in [
+            ("/a", "/{id}", true),
+            ("/a/{id}", "/{id}/b", true),
+            ("/users/{slug}/list", "/{slug}/ann/list", true),
+            ("/users/{slug}/list", "/{slug}/ann/posts", false),
+            ("/a/{id}", "/b/{id}", false),
+            ("/a", "/a/{id}", false),
+        ] {
+            assert_eq!((overlap(one, other), overlap(other, one)), (is_one, is_one), "{one} {other}");
+        }
         let exclusion = &Exclusion::candidates(&place("ARGS:bio", "/users/{slug}/profile"), 50_000)[0];
         assert!(exclusion.seclang.contains("\"@rx \\A/users/[^/]+/profile\\z\""), "{}", exclusion.seclang);
         assert!(exclusion.reach.contains("/users/{slug}/profile (any name stands for {slug})"), "{}", exclusion.reach);
+    }
+
+    #[test]
+    fn the_paths_of_exclusions_are_known() {
+        let of = |path: &str| Exclusion::candidates(&place("ARGS:bio", path), 50_000).remove(0).seclang;
+        let of_profile = of("/profile").replace("ctl:ruleRemoveTargetById=942100;ARGS:bio", "chain");
+        let texts = [format!("# Exclusion 50000 by ann\n{}", of("/users/ann")), of("/users/{id}"), of_profile];
+        let both = format!("{}\n{}", of("/a"), of("/b.c"));
+        let all = texts.iter().chain([&both]).map(String::as_str);
+        assert_eq!(named_paths(all), BTreeSet::from(["/users/ann", "/a", "/b.c"]));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use prost::Message;
 use snapshot::content_hash;
 
 use super::target::is_input;
+use crate::samples::callers;
 use crate::samples::messages::{
     MAX_BODY, MAX_CALLERS, MAX_REFERENCE, MAX_REFERENCES, MAX_SHAPES, MAX_TEXT, Matched, Parameter, SampledRequest,
 };
@@ -64,8 +65,12 @@ impl KeptMatch {
         fresh.count = sum(known.count, fresh.count);
         fresh.would_block = sum(known.would_block, fresh.would_block);
         fresh.age = now.saturating_sub(fresh.age).max(known.age);
-        let callers: BTreeSet<u64> = known.callers.iter().chain(&fresh.callers).copied().collect();
-        fresh.callers = callers.into_iter().take(MAX_CALLERS_KEPT).collect();
+        let mut callers = std::mem::take(&mut known.callers);
+        // A first report is kept as it came, in whatever order.
+        callers.sort_unstable();
+        callers.dedup();
+        fresh.callers.iter().for_each(|caller| callers::add(&mut callers, *caller, MAX_CALLERS_KEPT));
+        fresh.callers = callers;
         let references = known.references.drain(..).chain(std::mem::take(&mut fresh.references));
         let references: Vec<String> = references.collect();
         fresh.references = references.into_iter().rev().take(MAX_REFERENCES_KEPT).rev().collect();

@@ -10,6 +10,7 @@ use prost::Message;
 pub(super) use parameters::{MAX_PARAMETERS, parameter_key};
 
 use super::workers::KeptWorkers;
+use crate::samples::callers::network_of;
 use crate::samples::messages::{MAX_SCORE, Matched, Parameter, ScoreCount, Totals, ValueShape};
 
 /// The entries of a window, but for a few; what matches beyond them is counted in [`Window::left_out`].
@@ -58,9 +59,16 @@ impl Entry {
     }
 }
 
-/// How many networks callers are in: the lower half of their numbers.
+/// How many networks callers are in.
 pub(super) fn networks<'c>(callers: impl Iterator<Item = &'c u64>) -> usize {
-    callers.map(|caller| caller & u64::from(u32::MAX)).collect::<BTreeSet<u64>>().len()
+    callers.map(|caller| network_of(*caller)).collect::<BTreeSet<u64>>().len()
+}
+
+/// Keys, in the order in which what they have gives way: of the fewest networks first, then of the fewest callers, then what was counted least.
+fn weakest<T>(all: &HashMap<String, T>, weigh: impl Fn(&T) -> (usize, usize, u64)) -> Vec<String> {
+    let mut weighed: Vec<_> = all.iter().map(|(key, one)| (weigh(one), key)).collect();
+    weighed.sort_unstable();
+    weighed.into_iter().map(|(_, key)| key.clone()).collect()
 }
 
 /// A window as it is kept.

@@ -66,7 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<bool, String> {
         let mut killed = false;
         for line in 1..=LINES {
             thread::sleep((start + time * line / LINES).saturating_duration_since(Instant::now()));
-            memory.push(resident(process));
+            memory.push(palisade_tests::process::resident_kib(process).unwrap_or_default());
             let kib = memory.last().copied().unwrap_or_default();
             println!(
                 "{:>6.1} min  Envoy {:>7.1} MiB  {:>8} attacks  {} failures of VMs",
@@ -105,11 +105,4 @@ pub(crate) fn run(options: &Options) -> Result<bool, String> {
 /// What the gateway reports that is the failure of a VM, and not a filter's refusal to judge.
 pub(crate) fn is_a_vms(failure: &str) -> bool {
     !failure.contains("plugin_failures")
-}
-
-/// The resident memory of a process in KiB; 0 if it has ended.
-fn resident(process: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }

@@ -12,7 +12,7 @@ use palisade_tests::control_plane::ControlPlane;
 use palisade_tests::envoy::Envoy;
 use palisade_tests::figures::{Figures, Target, quantile};
 use palisade_tests::http::{Connection, Request};
-use palisade_tests::process::wait_for;
+use palisade_tests::process::{resident_mib, wait_for};
 use serde_json::json;
 
 use crate::nodes::Site;
@@ -57,7 +57,7 @@ fn recorded(
     })?;
     figures.add("slowest request of a calm Envoy", calm.1, "ms", Target::None);
     let control = site.control.process().id();
-    let before = (resident(control)?, allocated(&west.envoy)?);
+    let before = (resident_mib(control)?, allocated(&west.envoy)?);
     let keys: Vec<String> = (0..bans - BY_HAND).map(crowd::mixed).collect();
     let until = now_millis() + 86_400_000;
     let address = site.control.xds();
@@ -82,7 +82,7 @@ fn recorded(
     }
     figures.add(&format!("a ban by hand beside {bans} others"), quantile(&mut hand, 0.5), "ms", Target::None);
     until_all(west, &crowd::user(bans - 1), 403)?;
-    figures.add("memory of the control plane for them", resident(control)? - before.0, "MiB", Target::None);
+    figures.add("memory of the control plane for them", resident_mib(control)? - before.0, "MiB", Target::None);
     figures.add("memory of a running Envoy for them", allocated(&west.envoy)? - before.1, "MiB", Target::None);
     let start = Instant::now();
     let answer = console.get("_bans")?;
@@ -92,7 +92,7 @@ fn recorded(
     if listed != bans {
         return Err(format!("{bans} bans were set, and {listed} are listed"));
     }
-    figures.add("memory of the control plane after it", resident(control)? - before.0, "MiB", Target::None);
+    figures.add("memory of the control plane after it", resident_mib(control)? - before.0, "MiB", Target::None);
     Ok(())
 }
 
@@ -294,16 +294,6 @@ fn links(control: &ControlPlane) -> Result<f64, String> {
     let text = answer.text();
     let line = text.lines().find_map(|line| line.strip_prefix("palisade_link_streams "));
     Ok(line.and_then(|number| number.trim().parse().ok()).unwrap_or_default())
-}
-
-/// The resident memory of a process in MiB.
-fn resident(pid: u32) -> Result<f64, String> {
-    let path = format!("/proc/{pid}/status");
-    let status = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok())
-        .map(|kib| kib / 1024.0)
-        .ok_or_else(|| format!("{path} does not say how much memory is resident"))
 }
 
 /// What an Envoy has allocated, in MiB. Its resident memory says less: compiling a filter leaves free memory in it.

@@ -57,7 +57,7 @@ impl Pair {
 
     /// The resident memory of all control planes, in MiB.
     pub(crate) fn resident(&mut self) -> Result<f64, String> {
-        self.ids().into_iter().map(usage::resident_mib).sum()
+        self.ids().into_iter().map(palisade_tests::process::resident_mib).sum()
     }
 
     /// For how long all control planes have run on a processor, in seconds.

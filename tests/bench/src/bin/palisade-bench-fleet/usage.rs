@@ -5,15 +5,6 @@ use palisade_tests::control_plane::ControlPlane;
 /// Ticks of `/proc/PID/stat` in a second: the same on every Linux that programs see.
 const TICKS: f64 = 100.0;
 
-/// The resident memory of a process in MiB.
-pub(crate) fn resident_mib(pid: u32) -> Result<f64, String> {
-    let path = format!("/proc/{pid}/status");
-    let status = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());
-    kib.map(|kib| kib / 1024.0).ok_or_else(|| format!("{path} has no VmRSS"))
-}
-
 /// For how long all threads of a process have run on a processor, in seconds, those that have ended included.
 pub(crate) fn cpu_seconds(pid: u32) -> Result<f64, String> {
     let path = format!("/proc/{pid}/stat");

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use base::clock;
 use palisade_bench::console::Console;
 use palisade_tests::figures::{Figures, Target};
-use palisade_tests::process::wait_for;
+use palisade_tests::process::{resident_mib, wait_for};
 use serde_json::{Value, json};
 use store::events::{EventFile, EventLimits, NewEvent};
 use store::{EventStore, StoreError};
 use store_redis::SharedEvents;
 use tokio::runtime::Runtime;
 
-use crate::subject::{Subject, resident, said, seconds, size, timed};
+use crate::subject::{Subject, said, seconds, size, timed};
 
 /// A search takes no longer, in milliseconds.
 const SEARCH: f64 = 200.0;
@@ -38,7 +38,7 @@ pub(crate) fn measure(
     let arguments = ["--events-store-mib", "4096", "--events-store-max", "50000000", "--events-store-days", "30"];
     let arguments = arguments.map(str::to_owned);
     let (mut control, empty_start) = subject.start(&arguments)?;
-    let empty_memory = resident(control.process().id())?;
+    let empty_memory = resident_mib(control.process().id())?;
     control.kill();
 
     let now = clock::now_millis();
@@ -56,11 +56,11 @@ pub(crate) fn measure(
         (status["events"].as_u64()? >= count).then_some(())
     })?;
     figures.add(&title("until all are found, after the start"), since.elapsed().as_secs_f64(), "s", Target::None);
-    let memory = resident(control.process().id())? - empty_memory;
-    figures.add(&title("memory after that, beyond an empty one"), memory / 1_048_576.0, "MiB", Target::None);
+    let memory = resident_mib(control.process().id())? - empty_memory;
+    figures.add(&title("memory after that, beyond an empty one"), memory, "MiB", Target::None);
     searches(&mut operator, &made, calls, &title, figures)?;
-    let memory = resident(control.process().id())? - empty_memory;
-    figures.add(&title("memory after the searches, beyond an empty one"), memory / 1_048_576.0, "MiB", Target::None);
+    let memory = resident_mib(control.process().id())? - empty_memory;
+    figures.add(&title("memory after the searches, beyond an empty one"), memory, "MiB", Target::None);
     if store != "file" {
         figures.add(
             &title("bytes of the copy on the disk, of each"),
@@ -94,11 +94,26 @@ async fn write(
 ) -> Result<(), String> {
     let before = subject.bytes("events.db")?;
     let stored = open(subject, LIMITS).await?;
+    let (appending, slowest) = appended(&*stored, made, 0..made.count, now).await?;
+    figures.add(&title("written"), made.count as f64 / appending, "per s", Target::None);
+    figures.add(&title("the slowest batch of 1000"), slowest * 1000.0, "ms", Target::None);
+    stored.close().await.map_err(said)?;
+    let bytes = (subject.bytes("events.db")? - before) / made.count as f64;
+    figures.add(&title("bytes in the store, of each"), bytes, "bytes", Target::None);
+    Ok(())
+}
+
+/// Appends the events of these numbers; the seconds of all, and of the slowest batch. Reading them is part of it.
+async fn appended(
+    stored: &dyn EventStore,
+    made: &Made,
+    numbers: std::ops::Range<u64>,
+    now: u64,
+) -> Result<(f64, f64), String> {
     let (mut appending, mut slowest) = (0.0, 0.0_f64);
-    for first in (0..made.count).step_by(BATCH as usize) {
-        let lines = (first..made.count.min(first + BATCH)).map(|number| made.line(number).into());
+    for first in numbers.clone().step_by(BATCH as usize) {
+        let lines = (first..numbers.end.min(first + BATCH)).map(|number| made.line(number).into());
         let lines: Vec<Arc<[u8]>> = lines.collect();
-        // Reading them is part of it.
         let append = async {
             let events = lines.iter().filter_map(|line| NewEvent::read(line, now)).collect();
             stored.append(events).await
@@ -107,12 +122,7 @@ async fn write(
         appending += taken;
         slowest = slowest.max(taken);
     }
-    figures.add(&title("written"), made.count as f64 / appending, "per s", Target::None);
-    figures.add(&title("the slowest batch of 1000"), slowest * 1000.0, "ms", Target::None);
-    stored.close().await.map_err(said)?;
-    let bytes = (subject.bytes("events.db")? - before) / made.count as f64;
-    figures.add(&title("bytes in the store, of each"), bytes, "bytes", Target::None);
-    Ok(())
+    Ok((appending, slowest))
 }
 
 fn searches(
@@ -172,13 +182,13 @@ async fn retention(
     let left = made.count - made.count / 10;
     let stored = open(subject, EventLimits { events: left, ..LIMITS }).await?;
     let all = async {
-        while stored.status().await?.events < left {
+        // At a server, the copy of this process removes whole blocks while it reads.
+        while stored.status().await?.events + BATCH < left {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Ok::<_, StoreError>(())
     };
     seconds(all).await?;
-    // At a server, the copy of this process removes what is too much while it reads.
     let before = stored.status().await.map_err(said)?.events;
     let ((), taken) = seconds(stored.sweep(clock::now_millis())).await?;
     let after = stored.status().await.map_err(said)?.events;
@@ -190,19 +200,9 @@ async fn retention(
         figures.add(&title("removed by a sweep"), (before - after) as f64, "events", Target::None);
         figures.add(&title("for each of them"), each, "us", Target::None);
     }
-    let (mut appending, mut slowest, now) = (0.0, 0.0_f64, clock::now_millis());
+    let now = clock::now_millis();
     let more = Made { count: made.count / 20, first: now - SPAN / 2 };
-    for first in (0..more.count).step_by(BATCH as usize) {
-        let lines = (first..more.count.min(first + BATCH)).map(|number| more.line(made.count + number).into());
-        let lines: Vec<Arc<[u8]>> = lines.collect();
-        let append = async {
-            let events = lines.iter().filter_map(|line| NewEvent::read(line, now)).collect();
-            stored.append(events).await
-        };
-        let ((), taken) = seconds(append).await?;
-        appending += taken;
-        slowest = slowest.max(taken);
-    }
+    let (appending, slowest) = appended(&*stored, &more, made.count..made.count + more.count, now).await?;
     figures.add(&title("written where the oldest give way"), more.count as f64 / appending, "per s", Target::None);
     figures.add(&title("the slowest batch of 1000 there"), slowest * 1000.0, "ms", Target::None);
     stored.close().await.map_err(said)
@@ -216,7 +216,7 @@ struct Made {
 
 impl Made {
     fn at(&self, number: u64) -> u64 {
-        self.first + number.min(self.count) * SPAN / 2 / self.count.max(1)
+        self.first + number % self.count.max(1) * (SPAN / 2) / self.count.max(1)
     }
 
     /// Two of three are about a decision, the others have the matches of the WAF.

@@ -7,12 +7,13 @@ use events::EventHub;
 use palisade_bench::console::Console;
 use palisade_tests::control_plane::ControlPlane;
 use palisade_tests::figures::{Figures, Target};
+use palisade_tests::process::{resident_kib, resident_mib};
 use serde_json::{Value, json};
 use store::Store as _;
 use store::fabric::{Ban, FabricStore as _, Note};
 use tokio::runtime::Runtime;
 
-use crate::subject::{Subject, resident, said, seconds, timed};
+use crate::subject::{Subject, said, seconds, timed};
 
 /// A search and a filter of a list take no longer, in milliseconds.
 const LIST: f64 = 200.0;
@@ -30,17 +31,22 @@ pub(crate) fn measure(
     let subject = Subject::new(store)?;
     // Made and stopped first, so that the store has all that a control plane puts there at its first start.
     let (mut control, empty_start) = subject.start(&[])?;
-    let empty_memory = resident(control.process().id())?;
+    let empty_memory = kib(control.process().id())?;
     control.kill();
     runtime.block_on(fill(&subject, (incidents, each), &title, figures))?;
     let (mut control, start) = subject.start(&[])?;
     figures.add(&title("start, beyond that of an empty one"), start - empty_start, "s", Target::None);
-    let memory = resident(control.process().id())? - empty_memory;
-    figures.add(&title("memory after the start, of each"), memory / incidents as f64, "bytes", Target::None);
+    let memory = kib(control.process().id())? - empty_memory;
+    figures.add(&title("memory after the start, of each"), memory / incidents as f64, "KiB", Target::None);
     lists(&control, (incidents, calls), &title, figures)?;
-    let memory = resident(control.process().id())? / 1_048_576.0;
+    let memory = resident_mib(control.process().id())?;
     figures.add(&title("memory of the control plane after the lists"), memory, "MiB", Target::None);
     Ok(())
+}
+
+/// The resident memory of a process, which may become less.
+fn kib(pid: u32) -> Result<f64, String> {
+    resident_kib(pid).map(|kib| kib as f64)
 }
 
 /// Makes the incidents of events, keeps them in the store, and bans some callers.
@@ -51,7 +57,7 @@ async fn fill(
     figures: &mut Figures,
 ) -> Result<(), String> {
     let hub = EventHub::new(Vec::new(), clock::now_millis);
-    let before = resident(std::process::id())?;
+    let before = kib(std::process::id())?;
     let since = Instant::now();
     for number in 0..each {
         for caller in 0..incidents {
@@ -66,7 +72,7 @@ async fn fill(
     if held != incidents {
         return Err(format!("there are {held} incidents"));
     }
-    let store = subject.open().await.map_err(said)?;
+    let store = subject.open().await?;
     let bytes = subject.bytes("palisade.db")?;
     let ((), taken) = seconds(events::save_incidents(&store, &hub)).await?;
     figures.add(&title("kept in the store, all"), taken, "s", Target::None);
@@ -76,8 +82,8 @@ async fn fill(
         "bytes",
         Target::None,
     );
-    let memory = resident(std::process::id())? - before;
-    figures.add(&title("memory with signals, of each, of the tool"), memory / incidents as f64, "bytes", Target::None);
+    let memory = kib(std::process::id())? - before;
+    figures.add(&title("memory with signals, of each, of the tool"), memory / incidents as f64, "KiB", Target::None);
     let (_, taken) = seconds(async { Ok(hub.incidents_since(0)) }).await?;
     figures.add(&title("a list of all, while events wait"), taken * 1000.0, "ms", Target::None);
     let now = clock::now_millis();

@@ -1,4 +1,4 @@
-//! The control plane under measurement, its store, and an operator who asks it.
+//! The control plane under measurement, and its store.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -43,11 +43,12 @@ impl Subject {
     }
 
     /// The store, opened by this process.
-    pub(crate) async fn open(&self) -> Result<SqliteStore, StoreError> {
-        match self.server().unwrap_or_default() {
+    pub(crate) async fn open(&self) -> Result<SqliteStore, String> {
+        let opened = match self.server()? {
             Some(options) => store_redis::open(options, &self.folder.path().join("replicas"), true).await,
             None => SqliteStore::open(&self.data(), SqliteOptions::default()),
-        }
+        };
+        opened.map_err(said)
     }
 
     /// Starts a control plane on it; with the seconds that it took.
@@ -87,15 +88,6 @@ pub(crate) fn size(folder: &Path, beginning: &str) -> Result<f64, String> {
         }
     }
     Ok(bytes)
-}
-
-/// The resident memory of a process in bytes.
-pub(crate) fn resident(pid: u32) -> Result<f64, String> {
-    let path = format!("/proc/{pid}/status");
-    let status = std::fs::read_to_string(&path).map_err(said)?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok());
-    kib.map(|kib| kib * 1024.0).ok_or_else(|| format!("{path} has no VmRSS"))
 }
 
 /// Times some calls, and notes the median, which is held against `goal`, and the longest, in milliseconds.

@@ -42,7 +42,8 @@ pub(super) struct Folder<'b> {
     main: usize,
     /// The lengths of all of them.
     sizes: Vec<u64>,
-    crc: Option<u32>,
+    /// The sum of its content.
+    pub(super) crc: Option<u32>,
     /// The lengths and the sums of the files in it.
     pub(super) parts: Vec<(u64, Option<u32>)>,
 }
@@ -58,7 +59,7 @@ impl Folder<'_> {
 #[derive(Default)]
 pub(super) struct Streams<'b> {
     /// Where the first packed stream begins, behind the header at the beginning of the file.
-    start: u64,
+    pub(super) start: u64,
     packed: Vec<u64>,
     pub(super) folders: Vec<Folder<'b>>,
 }
@@ -202,17 +203,22 @@ fn streams<'b>(rest: &mut Cursor<'b>) -> Option<Streams<'b>> {
             PACKED => {
                 streams.start = rest.number()?;
                 let count = rest.count()?;
-                loop {
-                    match rest.number()? {
-                        END => break,
-                        SIZE => streams.packed = rest.numbers(count)?,
-                        SUMS => drop(rest.sums(count)?),
-                        _ => return None,
-                    }
+                let mut id = rest.number()?;
+                if id == SIZE {
+                    streams.packed = rest.numbers(count)?;
+                    id = rest.number()?;
+                }
+                if id == SUMS {
+                    rest.sums(count)?;
+                    id = rest.number()?;
+                }
+                if id != END {
+                    return None;
                 }
             }
             FOLDERS => streams.folders = folders(rest)?,
-            PARTS => {
+            // Twice would cost as much as the folders each time.
+            PARTS if !counted => {
                 parts(rest, &mut streams.folders)?;
                 counted = true;
             }
@@ -244,16 +250,13 @@ fn folders<'b>(rest: &mut Cursor<'b>) -> Option<Vec<Folder<'b>>> {
         let count = folder.sizes.len();
         folder.sizes = rest.numbers(count)?;
     }
-    loop {
-        match rest.number()? {
-            END => return Some(list),
-            SUMS => {
-                let sums = rest.sums(count)?;
-                list.iter_mut().zip(sums).for_each(|(folder, sum)| folder.crc = sum);
-            }
-            _ => return None,
-        }
+    let mut id = rest.number()?;
+    if id == SUMS {
+        let sums = rest.sums(count)?;
+        list.iter_mut().zip(sums).for_each(|(folder, sum)| folder.crc = sum);
+        id = rest.number()?;
     }
+    (id == END).then_some(list)
 }
 
 fn folder<'b>(rest: &mut Cursor<'b>) -> Option<Folder<'b>> {
@@ -318,20 +321,15 @@ fn parts(rest: &mut Cursor<'_>, folders: &mut [Folder<'_>]) -> Option<()> {
     if id == SIZE {
         id = rest.number()?;
     }
-    loop {
-        match id {
-            END => return Some(()),
-            SUMS => {
-                // The sum of a folder is that of its only file.
-                let open = folders.iter_mut().filter(|folder| folder.parts.len() != 1 || folder.crc.is_none());
-                let parts: Vec<_> = open.flat_map(|folder| folder.parts.iter_mut()).collect();
-                let sums = rest.sums(parts.len())?;
-                parts.into_iter().zip(sums).for_each(|((_, crc), sum)| *crc = sum);
-            }
-            _ => return None,
-        }
+    if id == SUMS {
+        // The sum of a folder is that of its only file.
+        let open = folders.iter_mut().filter(|folder| folder.parts.len() != 1 || folder.crc.is_none());
+        let parts: Vec<_> = open.flat_map(|folder| folder.parts.iter_mut()).collect();
+        let sums = rest.sums(parts.len())?;
+        parts.into_iter().zip(sums).for_each(|((_, crc), sum)| *crc = sum);
         id = rest.number()?;
     }
+    (id == END).then_some(())
 }
 
 fn read_files(rest: &mut Cursor<'_>) -> Option<Files> {

@@ -4,9 +4,8 @@
 //! nothing could be learned at it. What many callers send stays a path of its own. A network has a few votes for names, so that one that makes
 //! up a thousand folds nothing.
 
-use std::collections::hash_map::DefaultHasher;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{Hash as _, Hasher as _};
 
 use exchange::fold::SLUG;
 
@@ -35,6 +34,8 @@ struct OnPath<'p> {
     callers: BTreeSet<u64>,
     /// How often.
     count: u64,
+    /// An exclusion of the config is for this path: what is tried on a wider one says nothing about it.
+    is_named: bool,
 }
 
 /// Paths that are one.
@@ -43,13 +44,11 @@ struct Folded {
     path: String,
     /// Those that say nothing by themselves, by their places.
     one: Vec<usize>,
-    /// All others that a rule for the path reaches.
-    reached: Vec<usize>,
 }
 
 /// Finds the paths that are one. `networks_needed` is the number of networks without which nothing is learned.
 fn fold(all: &[OnPath<'_>], networks_needed: usize) -> Vec<Folded> {
-    let is_rare = |one: &OnPath<'_>| !are_enough(&one.callers, networks_needed);
+    let is_rare = |one: &OnPath<'_>| !one.is_named && !are_enough(&one.callers, networks_needed);
     let mut rare: Vec<usize> = (0..all.len()).filter(|at| all.get(*at).is_some_and(is_rare)).collect();
     rare.sort_by_key(|at| all.get(*at).map(|one| (std::cmp::Reverse(one.count), &one.what, one.path)));
     rare.truncate(MAX_PATHS);
@@ -58,11 +57,9 @@ fn fold(all: &[OnPath<'_>], networks_needed: usize) -> Vec<Folded> {
         for (mask, members) in groups(all, &rare, places) {
             let one: Vec<usize> = members.into_iter().filter(|at| !taken.contains(at)).collect();
             let Some(first) = one.first().and_then(|at| all.get(*at)) else { continue };
-            let path = masked(first.path, mask);
             if are_many(all, &one, mask, networks_needed) {
-                let what = first.what.as_str();
                 taken.extend(one.iter().copied());
-                found.push(Folded { reached: reached(all, (what, &path), &one), path, one });
+                found.push(Folded { path: masked(first.path, mask), one });
             }
         }
         rare.retain(|at| !taken.contains(at));
@@ -72,7 +69,7 @@ fn fold(all: &[OnPath<'_>], networks_needed: usize) -> Vec<Folded> {
 
 /// What could be one if the names at some places were, with these places as bits: the largest first.
 fn groups(all: &[OnPath<'_>], rare: &[usize], places: u32) -> Vec<(u32, Vec<usize>)> {
-    let mut groups: HashMap<u64, (u32, Vec<usize>)> = HashMap::new();
+    let mut groups: HashMap<(&str, u32, String), Vec<usize>> = HashMap::new();
     for at in rare {
         let Some(one) = all.get(*at) else { continue };
         let segments: Vec<&str> = one.path.split('/').skip(1).collect();
@@ -84,16 +81,12 @@ fn groups(all: &[OnPath<'_>], rare: &[usize], places: u32) -> Vec<(u32, Vec<usiz
                 mask >> place & 1 == 0 || !(segment.is_empty() || segment.contains('{'))
             };
             if segments.iter().enumerate().all(is_name) {
-                let mut hasher = DefaultHasher::new();
-                (&one.what, mask, segments.len()).hash(&mut hasher);
-                let kept = segments.iter().enumerate().filter(|(place, _)| mask >> place & 1 == 0);
-                kept.for_each(|(_, segment)| segment.hash(&mut hasher));
-                groups.entry(hasher.finish()).or_insert_with(|| (mask, Vec::new())).1.push(*at);
+                groups.entry((one.what.as_str(), mask, masked(one.path, mask))).or_default().push(*at);
             }
         }
     }
-    let mut groups: Vec<(u32, Vec<usize>)> = groups.into_values().collect();
-    groups.retain(|(_, members)| !members.is_empty());
+    let many = groups.into_iter().filter(|(_, members)| members.len() >= MIN_NAMES);
+    let mut groups: Vec<(u32, Vec<usize>)> = many.map(|((_, mask, _), members)| (mask, members)).collect();
     // The same order each time, whatever that of the map is.
     groups.sort_by_key(|(mask, members)| (std::cmp::Reverse(members.len()), *mask, members.first().copied()));
     groups
@@ -101,7 +94,7 @@ fn groups(all: &[OnPath<'_>], rare: &[usize], places: u32) -> Vec<(u32, Vec<usiz
 
 /// Whether there are many names at each of the places.
 fn are_many(all: &[OnPath<'_>], members: &[usize], mask: u32, networks_needed: usize) -> bool {
-    // Most are a few: this is said of each place of each path.
+    // Some may be in a larger group already.
     members.len() >= MIN_NAMES
         && (0..MAX_SEGMENTS).filter(|place| mask >> place & 1 == 1).all(|place| {
             let mut names: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
@@ -131,15 +124,20 @@ fn votes<'c>(names: impl Iterator<Item = &'c BTreeSet<u64>>, networks_needed: us
 
 /// A path with the names at some places folded.
 fn masked(path: &str, mask: u32) -> String {
-    let segments = path.split('/').skip(1).enumerate();
-    segments.fold(String::new(), |folded, (place, segment)| {
-        format!("{folded}/{}", if mask >> place & 1 == 1 { SLUG } else { segment })
-    })
+    let mut folded = String::with_capacity(path.len());
+    for (place, segment) in path.split('/').skip(1).enumerate() {
+        folded.push('/');
+        folded.push_str(if mask >> place & 1 == 1 { SLUG } else { segment });
+    }
+    folded
 }
 
-fn reached(all: &[OnPath<'_>], (what, path): (&str, &str), but: &[usize]) -> Vec<usize> {
+/// All others that a rule for a folded path reaches.
+fn reached(all: &[OnPath<'_>], Folded { path, one }: &Folded) -> Vec<usize> {
+    let Some(first) = one.first().and_then(|at| all.get(*at)) else { return Vec::new() };
+    let one: BTreeSet<usize> = one.iter().copied().collect();
     let is_reached =
-        |(at, one): &(usize, &OnPath<'_>)| one.what == what && !but.contains(at) && reaches(path, one.path);
+        |(at, other): &(usize, &OnPath<'_>)| other.what == first.what && !one.contains(at) && reaches(path, other.path);
     all.iter().enumerate().filter(is_reached).map(|(at, _)| at).collect()
 }
 
@@ -162,13 +160,16 @@ pub(super) fn folded_parameters(window: &Window) -> Vec<OfPaths> {
             path: &one.path,
             callers: callers(one),
             count: one.count,
+            is_named: false,
         })
         .collect();
     let everyone = seen.iter().flat_map(|one| &one.callers);
     let folded = fold(&seen, networks_needed(networks(everyone)));
     let mut found = Vec::with_capacity(all.len());
     let mut gone: BTreeSet<usize> = BTreeSet::new();
-    for Folded { path, one, reached } in folded {
+    for folded in folded {
+        let reached = reached(&seen, &folded);
+        let Folded { path, one } = folded;
         let members = || one.iter().chain(&reached).filter_map(|at| all.get(*at));
         let Some(first) = members().next() else { continue };
         let mut parameter = Parameter { target: first.target.clone(), path, ..Parameter::default() };
@@ -182,14 +183,15 @@ pub(super) fn folded_parameters(window: &Window) -> Vec<OfPaths> {
 }
 
 /// The entries of a window, and under which key those are that are one, by their own.
-pub(super) struct FoldedEntries {
-    pub(super) entries: Vec<Entry>,
+pub(super) struct FoldedEntries<'w> {
+    pub(super) entries: Vec<Cow<'w, Entry>>,
     pub(super) keys: BTreeMap<String, String>,
 }
 
-/// The entries of a window. Where names are one, those that few callers have sent are one; others on paths that a rule reaches stay.
-pub(super) fn folded_entries(window: &Window) -> FoldedEntries {
-    let mut all: Vec<&Entry> = window.entries.values().collect();
+/// The entries of a window. Where names are one, those that few callers have sent are one; others on paths that a rule reaches stay, and so do
+/// those on the paths that are `named`.
+pub(super) fn folded_entries<'w>(window: &'w Window, named: &BTreeSet<&str>) -> FoldedEntries<'w> {
+    let mut all: Vec<&'w Entry> = window.entries.values().collect();
     all.sort_by(|one, other| (&one.path, &one.target, one.rule_id).cmp(&(&other.path, &other.target, other.rule_id)));
     let seen: Vec<OnPath<'_>> = all
         .iter()
@@ -198,12 +200,13 @@ pub(super) fn folded_entries(window: &Window) -> FoldedEntries {
             path: &one.path,
             callers: one.callers.iter().copied().collect(),
             count: one.count,
+            is_named: named.contains(one.path.as_str()),
         })
         .collect();
     let folded = fold(&seen, networks_needed(window.networks()));
     let (mut entries, mut keys) = (Vec::with_capacity(all.len()), BTreeMap::new());
     let mut gone: BTreeSet<usize> = BTreeSet::new();
-    for Folded { path, one, .. } in folded {
+    for Folded { path, one } in folded {
         let mut members = one.iter().filter_map(|at| all.get(*at));
         let Some(first) = members.next() else { continue };
         let mut entry = Entry { path, ..(*first).clone() };
@@ -216,10 +219,11 @@ pub(super) fn folded_entries(window: &Window) -> FoldedEntries {
             more.shapes.iter().for_each(|one| shape::add(&mut entry.shapes, *one, MAX_SHAPES));
             keys.insert(entry_key(more.rule_id, &more.target, &more.path), key.clone());
         }
-        entries.push(entry);
+        entries.push(Cow::Owned(entry));
         gone.extend(one);
     }
-    entries.extend(all.iter().enumerate().filter(|(at, _)| !gone.contains(at)).map(|(_, one)| (*one).clone()));
+    let others = all.iter().enumerate().filter(|(at, _)| !gone.contains(at));
+    entries.extend(others.map(|(_, one)| Cow::Borrowed(*one)));
     FoldedEntries { entries, keys }
 }
 

@@ -48,9 +48,8 @@ pub(super) fn profiles<'r>(window: &Window, rules: impl Iterator<Item = &'r str>
     let callers = window.parameters.values().flat_map(|one| &one.shapes).map(|one| &one.caller);
     let needed = networks_needed(networks(callers));
     let mut all = folded_parameters(window);
-    all.sort_by(|one, other| {
-        let place = |one: &OfPaths| (one.parameter.path.clone(), one.parameter.target.clone());
-        other.parameter.count.cmp(&one.parameter.count).then_with(|| place(one).cmp(&place(other)))
+    all.sort_by(|OfPaths { parameter: one, .. }, OfPaths { parameter: other, .. }| {
+        other.count.cmp(&one.count).then_with(|| (&one.path, &one.target).cmp(&(&other.path, &other.target)))
     });
     let written: Vec<&str> = rules.filter(|rule| rule.contains(TAG)).collect();
     all.into_iter().filter_map(|one| Profiled::of(one, needed, &written)).collect()

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kit::{Item, OperationContext, Tool, View};
 use snapshot::{Message as _, PartHash, content_hash};
 
-use super::super::exclusion::{Exclusion, ExclusionKind, IDS, Kept, Place, described, free_input};
+use super::super::exclusion::{Exclusion, ExclusionKind, IDS, Kept, Place, described, free_input, named_paths};
 use super::super::operations::bench;
 use super::super::preview::{Bench, Choice, Preview, Together};
 use super::super::target::Target;
@@ -16,6 +16,7 @@ use super::groups::{Groups, group_key};
 use super::names::{FoldedEntries, folded_entries};
 use super::trade_offs::TradeOff;
 use super::with;
+use crate::control::composition::elements;
 use crate::control::config::WafConfig;
 use crate::samples::messages::{Matched, SampledRequest};
 
@@ -185,8 +186,11 @@ pub(in super::super) fn verify_with(
     context: &OperationContext<'_>,
     view: &View<'_>,
 ) -> Result<Verification, String> {
-    let FoldedEntries { entries: folded, keys } = folded_entries(window);
-    let mut entries: Vec<&Entry> = folded.iter().filter(|entry| entry.count >= MIN_COUNT).collect();
+    let rules = elements(config, view);
+    let named = named_paths(rules.iter().map(|element| element.text.as_str()));
+    let FoldedEntries { entries: folded, keys } = folded_entries(window, &named);
+    let mut entries: Vec<&Entry> =
+        folded.iter().map(|entry| &**entry).filter(|entry| entry.count >= MIN_COUNT).collect();
     // What would be refused comes first, then what many have sent.
     let order = |entry: &&Entry| (entry.would_block, entry.callers.len(), entry.count, entry.rule_id);
     entries.sort_by(|one, other| {
@@ -390,7 +394,9 @@ fn judged(entry: &Entry, tried: &[(Exclusion, Preview)]) -> Verified {
         Preview { effective: false, .. } => "not verified: the rule still matches".to_owned(),
         _ if missed > 0 => format!("not safe: {missed} known attacks would pass"),
         Preview { is_covered: false, .. } => {
-            "not verified: each request that was sampled is refused for something else as well".to_owned()
+            "not verified: each request that was sampled is refused for something else as well, or its path crosses that of an exclusion \
+             before it"
+                .to_owned()
         }
         _ => format!("not safe: it silences other rules, {:?}", preview.collateral_rules),
     };

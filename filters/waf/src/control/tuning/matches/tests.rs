@@ -40,6 +40,20 @@ fn matches_of_all_nodes_add_up() {
 }
 
 #[test]
+fn the_callers_of_one_network_displace_no_others_of_a_match() {
+    let mut store = MatchStore::default();
+    let of = |callers: &[u64]| Matched { callers: callers.to_vec(), ..matched(942_100, "ARGS:q", "/search") };
+    // The numbers of the flood are smaller than all others.
+    let others: Vec<u64> = (0..6_u64).map(|number| (9_000 + number) << 32 | number).rev().collect();
+    let flood: Vec<u64> = (0..1_000_u64).map(|number| number << 32 | 666).collect();
+    store.take(vec![of(&others)], NOW);
+    flood.chunks(50).for_each(|part| store.take(vec![of(part)], NOW));
+    let kept = &store.all().next().unwrap().matched.callers;
+    assert!(kept.len() == MAX_CALLERS_KEPT && kept.is_sorted(), "{kept:x?}");
+    assert!(others.iter().all(|one| kept.contains(one)), "{kept:x?}");
+}
+
+#[test]
 fn a_scan_pushes_out_what_it_brought_and_what_is_rare_stays() {
     let mut store = MatchStore::default();
     let rare = (0..20).map(|number| matched(900_000 + number, "ARGS:text", "/posts")).collect();

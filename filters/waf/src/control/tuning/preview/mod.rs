@@ -55,7 +55,8 @@ pub(super) struct Preview {
     pub(super) corpus: CorpusOutcome,
     /// The keys of other matches that it ends as well.
     pub(super) also_ended: Vec<String>,
-    /// The attacks at the input were in a request that is not refused for something else.
+    /// The attacks at the input were in a request that is not refused for something else, and there is no path where the exclusion meets one
+    /// that was accepted before it and no attack runs.
     pub(super) is_covered: bool,
 }
 

@@ -159,6 +159,29 @@ fn attacks_count_as_caught_for_their_own_sake_alone() {
     });
 }
 
+/// On paths that both select, no attack runs.
+#[test]
+fn an_exclusion_whose_path_crosses_that_of_an_accepted_one_is_not_covered() {
+    let choice = |path: &str, uri: &str| Choice {
+        place: Place { path: path.to_owned(), ..place(10_050, "ARGS:content") },
+        sample: SampledRequest { uri: uri.into(), ..sample("the+zebra+crossing") },
+        conditions: [None; 2],
+    };
+    with_bench(|bench| {
+        let choices =
+            vec![choice("/posts/{slug}/notes", "/posts/ann/notes"), choice("/{slug}/bob/notes", "/pages/bob/notes")];
+        let numbers: Vec<u64> = (50_000..50_006).collect();
+        let mut together = Together::new(bench, choices, &numbers).unwrap();
+        let judged = |together: &mut Together<'_>, at: usize| {
+            let preview = together.preview(at, ExclusionKind::ScopedTarget);
+            (preview.effective, preview.is_covered, preview.safe)
+        };
+        assert_eq!([judged(&mut together, 0), judged(&mut together, 1)], [(true, true, true); 2], "each by itself");
+        together.accept(0, ExclusionKind::ScopedTarget);
+        assert_eq!(judged(&mut together, 1), (true, false, false));
+    });
+}
+
 /// Patterns of rules take `^` and `$` for the bounds of lines, and a path may have some.
 #[test]
 fn an_exclusion_for_a_path_does_not_hold_for_one_that_has_it_as_a_line() {

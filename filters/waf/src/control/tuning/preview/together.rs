@@ -175,11 +175,12 @@ impl<'a> Together<'a> {
         self.choices.get(choice)
     }
 
-    /// What else decides about a choice: the inputs on its path, which stay the same whatever is accepted.
+    /// What else decides about a choice: the inputs on its path and on others that overlap it, which stay the same whatever is accepted.
     pub(in super::super) fn surroundings(&self, choice: usize) -> String {
         let path = self.choices.get(choice).map_or("", |choice| &choice.place.path);
         let beside = self.choices.iter().filter(|choice| overlap(&choice.place.path, path));
-        beside.map(|choice| format!("{}|{}\n", choice.place.rule_id, choice.place.target)).collect()
+        let shown = |Place { rule_id, target, path }: &Place| format!("{rule_id}|{target}|{path}\n");
+        beside.map(|choice| shown(&choice.place)).collect()
     }
 
     /// Whether the attacks at its input have run.
@@ -214,7 +215,7 @@ impl<'a> Together<'a> {
             self.inject(at, one, &mut preview);
         }
         self.send_alone(one, &mut preview);
-        preview.is_covered = self.inputs.get(*own).is_some_and(|input| input.is_clean);
+        preview.is_covered = self.inputs.get(*own).is_some_and(|input| input.is_clean) && !self.crosses(choice, kind);
         preview.judge();
         preview
     }
@@ -261,6 +262,20 @@ impl<'a> Together<'a> {
         self.choices.get(choice)?.condition(kind).map(|condition| condition.shape)
     }
 
+    /// Whether an exclusion holds together with one that is accepted on paths on which no attack runs: both select them, and neither all that
+    /// the other one does.
+    fn crosses(&self, choice: usize, kind: ExclusionKind) -> bool {
+        let Some(Choice { place, .. }) = self.choices.get(choice).filter(|_| !kind.is_for_all_paths()) else {
+            return false;
+        };
+        let scoped = self.accepted.iter().filter(|(_, kind)| !kind.is_for_all_paths());
+        scoped.filter_map(|(one, _)| self.choices.get(*one)).map(|one| &one.place).any(|one| {
+            let is_crossed =
+                overlap(&one.path, &place.path) && !reaches(&one.path, &place.path) && !reaches(&place.path, &one.path);
+            is_crossed && is_same(&one.target, &place.target)
+        })
+    }
+
     fn accepted_at(&self, input: usize) -> impl Iterator<Item = usize> {
         self.accepted.iter().map(|(one, _)| *one).filter(move |one| self.of_choice.get(*one) == Some(&input))
     }
@@ -271,7 +286,7 @@ impl<'a> Together<'a> {
         let Some(own) = self.of_choice.get(choice).copied() else { return Vec::new() };
         let Some(input) = self.inputs.get(own) else { return Vec::new() };
         let others = self.inputs.iter().enumerate().filter(|(at, _)| *at != own);
-        let is_meant = |other: &AtInput| kind.is_for_all_paths() || overlap(&input.path, &other.path);
+        let is_meant = |other: &AtInput| kind.is_for_all_paths() || reaches(&input.path, &other.path);
         let same = others.clone().filter(|(_, other)| is_meant(other) && is_same(&other.target, &input.target));
         let is_known = |at: usize, other: &AtInput| other.caught.is_some() || self.accepted_at(at).next().is_some();
         let (known, new): (Vec<_>, Vec<_>) = same.partition(|(at, other)| is_known(*at, other));

@@ -2,7 +2,7 @@
 
 use prost::Message as _;
 
-use super::{Entry, MAX_CALLERS, MAX_COUNT, MAX_ENTRIES, MAX_SHAPES, Window, entry_key};
+use super::{Entry, MAX_CALLERS, MAX_COUNT, MAX_ENTRIES, MAX_SHAPES, Window, entry_key, weakest};
 use crate::samples::messages::Matched;
 use crate::samples::{callers, shape};
 
@@ -51,18 +51,14 @@ impl Window {
     /// Forgets entries that are too many, of the fewest networks and callers first: what one caller makes up displaces nothing that others
     /// send as well. What they have counted is left out.
     fn make_room(&mut self) {
-        let weigh = |one: &Entry| (one.networks(), one.callers.len(), one.count);
-        let mut all: Vec<_> =
-            self.entries.iter().map(|(key, one)| (weigh(one), one.encoded_len(), key.clone())).collect();
-        all.sort_unstable();
-        self.held = all.iter().map(|(_, length, _)| *length).sum();
-        for (_, length, key) in all {
+        self.held = self.entries.values().map(Entry::encoded_len).sum();
+        for key in weakest(&self.entries, |one| (one.networks(), one.callers.len(), one.count)) {
             if self.entries.len() <= MAX_ENTRIES && self.held <= MAX_HELD {
                 break;
             }
-            self.held = self.held.saturating_sub(length);
-            let count = self.entries.remove(&key).map_or(0, |entry| entry.count);
-            self.left_out = self.left_out.saturating_add(count).min(MAX_COUNT);
+            let Some(entry) = self.entries.remove(&key) else { continue };
+            self.held = self.held.saturating_sub(entry.encoded_len());
+            self.left_out = self.left_out.saturating_add(entry.count).min(MAX_COUNT);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The parameters of a window.
 
-use super::{MAX_COUNT, MAX_SHAPES, Window, networks};
+use super::{MAX_COUNT, MAX_SHAPES, Window, networks, weakest};
 use crate::samples::messages::Parameter;
 use crate::samples::{cardinality, shape};
 
@@ -30,13 +30,11 @@ impl Window {
     /// Forgets parameters that are too many. Names that one caller makes up, or a few of one network, displace none that others send as well.
     fn make_room_for_parameters(&mut self) {
         let Some(over) = self.parameters.len().checked_sub(MAX_PARAMETERS).filter(|over| *over > 0) else { return };
-        let voices = |one: &Parameter| {
+        let weigh = |one: &Parameter| {
             let callers = one.shapes.iter().map(|shape| &shape.caller);
             (networks(callers), one.shapes.len(), one.count)
         };
-        let mut all: Vec<_> = self.parameters.iter().map(|(key, one)| (voices(one), key.clone())).collect();
-        all.sort_unstable();
-        for (_, key) in all.into_iter().take(over) {
+        for key in weakest(&self.parameters, weigh).into_iter().take(over) {
             self.parameters.remove(&key);
         }
     }

@@ -19,9 +19,12 @@ fn seen(path: &str, callers: &[u64]) -> (String, BTreeSet<u64>) {
 fn folded(all: &[(String, BTreeSet<u64>)], networks_needed: usize) -> Vec<(String, usize, usize)> {
     let mut on_paths = Vec::new();
     for (path, callers) in all {
-        on_paths.push(OnPath { what: "args:q".to_owned(), path: path.as_str(), callers: callers.clone(), count: 1 });
+        let (what, path, callers) = ("args:q".to_owned(), path.as_str(), callers.clone());
+        on_paths.push(OnPath { what, path, callers, count: 1, is_named: false });
     }
-    fold(&on_paths, networks_needed).into_iter().map(|one| (one.path, one.one.len(), one.reached.len())).collect()
+    let shown = |one: Folded| (reached(&on_paths, &one).len(), one);
+    let folded = fold(&on_paths, networks_needed).into_iter().map(shown);
+    folded.map(|(reached, one)| (one.path, one.one.len(), reached)).collect()
 }
 
 /// Each name on a path of its own, with a caller of its own.
@@ -107,9 +110,14 @@ fn entries_on_the_paths_of_many_names_are_one() {
         };
         window.entries.insert(entry_key(942_100, "ARGS:bio", &path), entry);
     }
-    let FoldedEntries { entries, keys } = folded_entries(&window);
+    let FoldedEntries { entries, keys } = folded_entries(&window, &BTreeSet::new());
     let [one] = entries.as_slice() else { panic!("{entries:?}") };
     assert_eq!((one.path.as_str(), one.count, one.would_block, one.networks()), ("/users/{slug}/profile", 60, 30, 7));
     assert!(one.callers.is_sorted() && keys.len() == 30);
     assert_eq!(keys["942100|ARGS:bio|/users/aab/profile"], "942100|ARGS:bio|/users/{slug}/profile");
+    // An exclusion of the config is for one of the paths.
+    let FoldedEntries { entries, keys } = folded_entries(&window, &BTreeSet::from(["/users/aab/profile"]));
+    let paths: Vec<(&str, u64)> = entries.iter().map(|one| (one.path.as_str(), one.count)).collect();
+    assert_eq!(paths, [("/users/{slug}/profile", 58), ("/users/aab/profile", 2)]);
+    assert!(keys.len() == 29 && !keys.contains_key("942100|ARGS:bio|/users/aab/profile"));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Choice, Together, is_same};
 use crate::control::operations::trial::Trial;
-use crate::control::tuning::exclusion::{Place, overlap};
+use crate::control::tuning::exclusion::{Place, reaches};
 use crate::control::tuning::preview::attacks::{Outcome, outcome, read, seen};
 use crate::control::tuning::preview::parallel::each;
 use crate::control::tuning::shape::Shape;
@@ -78,7 +78,7 @@ impl Together<'_> {
 
     /// Whether an exclusion of a choice on its path holds on a path.
     fn is_reached(&self, choice: usize, path: &str) -> bool {
-        self.choices.get(choice).is_some_and(|choice| overlap(&choice.place.path, path))
+        self.choices.get(choice).is_some_and(|choice| reaches(&choice.place.path, path))
     }
 
     /// Whether an input of a choice is the same on another path.

@@ -1,2 +1,0 @@
-//# allFunctionsCalledOnLoad
-import{hb as a}from"./chunk-MRWNNB7N.js";export{a as mount};

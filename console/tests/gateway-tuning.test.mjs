@@ -39,6 +39,10 @@ async function clicks(page) {
 
 test("tuning: from the false positive to the verified exclusion in four clicks, and the way back", async () => {
   await until("the match", async () => (await gateway.api("GET", "/tuning/_matches")).matches.some((match) => match.rule_id === 10050 && match.count >= 6));
+  const lines = ["the+zebra+crossing", "hello"].map((content) => JSON.stringify({ request: { method: "POST", path: "/posts/1/comments", host: "shop.example", headers: Object.entries(FORM), body: `content=${content}` }, response: { status: 200 } }));
+  const call = await gateway.server.session();
+  const uploaded = await call("POST", "/replay/_upload?name=monday.jsonl", `${lines.join("\n")}\n`, { "content-type": "application/octet-stream" });
+  assert.equal(uploaded.status, 200, await uploaded.text());
   const page = await open(browser, gateway.server);
   await login(page);
   const counted = await clicks(page);
@@ -47,6 +51,7 @@ test("tuning: from the false positive to the verified exclusion in four clicks, 
   const recommended = page.locator(".proposals > li", { hasText: "recommended" });
   await recommended.waitFor({ timeout: 60_000 });
   await recommended.getByText("safe", { exact: true }).waitFor();
+  await recommended.getByText("monday.jsonl: of 2 requests the rule matches 1 before, 0 after; 1 refused before, 0 after").waitFor();
   await axe(page, "proposals");
   await recommended.getByLabel("Reason").click();
   await page.keyboard.type(`children's books ${SCRIPT}`);

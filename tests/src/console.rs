@@ -155,6 +155,18 @@ impl Console {
         request.send(self.rest)
     }
 
+    /// Uploads a recording.
+    ///
+    /// # Panics
+    ///
+    /// When it is not answered with 200.
+    pub fn upload(&self, name: &str, recording: &str) {
+        let request = Request::post(format!("{NS}/replay/_upload?name={name}"), "application/octet-stream", recording);
+        let request = request.header("x-csrf-token", &self.csrf).header("cookie", &self.cookie);
+        let answer = request.send(self.rest).unwrap_or_else(|error| panic!("no answer to an upload: {error}"));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+
     /// What another part of the console shows, such as `reputation/_status`.
     ///
     /// # Panics

@@ -41,6 +41,19 @@ export interface Preview {
   corpus: { attacks: number; caught_before: number; caught_after: number };
   also_ended: string[];
   is_covered: boolean;
+  recording: RecordedOutcome | null;
+  recording_error: string | null;
+}
+
+/** What the requests of the recording that was uploaded last come to. */
+export interface RecordedOutcome {
+  name: string;
+  total: number;
+  requests: number;
+  refused_before: number;
+  refused_after: number;
+  matched_before: number;
+  matched_after: number;
 }
 
 /** An exclusion that tuning proposes. */

@@ -703,6 +703,8 @@ export const de: Catalogue = {
   "tuning.applied": "Ausnahme {number} ist geschrieben.",
   "tuning.apply": "Diese Ausnahme anwenden",
   "tuning.callers": "Aufrufer",
+  "tuning.recording": "Aufgezeichneter Verkehr",
+  "tuning.recording.value": "{name}: von {requests} Anfragen trifft die Regel {matched_before} vorher, {matched_after} nachher; {refused_before} vorher abgelehnt, {refused_after} nachher",
   "tuning.corpus": "Bekannte Angriffe erkannt",
   "tuning.corpus.value": "{before} vorher, {after} nachher, von {attacks}",
   "tuning.effective": "Der Treffer endet",

@@ -701,6 +701,8 @@ export const en = {
   "tuning.applied": "Exclusion {number} is written.",
   "tuning.apply": "Apply this exclusion",
   "tuning.callers": "Callers",
+  "tuning.recording": "Recorded traffic",
+  "tuning.recording.value": "{name}: of {requests} requests the rule matches {matched_before} before, {matched_after} after; {refused_before} refused before, {refused_after} after",
   "tuning.corpus": "Known attacks caught",
   "tuning.corpus.value": "{before} before, {after} after, of {attacks}",
   "tuning.effective": "The match ends",

@@ -1,6 +1,6 @@
 /** From a false positive to a verified exclusion: match, proposals, preview, apply. */
 import { useEffect, useState } from "preact/hooks";
-import { apply, matches, propose, unapply, type Match, type Proposal, type Proposed } from "../api/plugins";
+import { apply, matches, propose, unapply, type Match, type Proposal, type Proposed, type RecordedOutcome } from "../api/plugins";
 import { number, t } from "../i18n";
 import { href, navigate, useRoute } from "../router";
 import { useLoaded } from "../ui/async";
@@ -88,6 +88,10 @@ function Proposals({ of, onClose, onDone }: { of: { sample_id: string } | { refe
   );
 }
 
+function recorded({ name, requests, refused_before, refused_after, matched_before, matched_after }: RecordedOutcome) {
+  return t("tuning.recording.value", { name, requests, refused_before, refused_after, matched_before, matched_after });
+}
+
 function One({ found, proposal, onDone }: { found: Proposed; proposal: Proposal; onDone: () => void }) {
   const [reason, setReason] = useState("");
   const [force, setForce] = useState(false);
@@ -112,6 +116,7 @@ function One({ found, proposal, onDone }: { found: Proposed; proposal: Proposal;
         of={[
           [t("tuning.corpus"), t("tuning.corpus.value", { before: preview.corpus.caught_before, after: preview.corpus.caught_after, attacks: preview.corpus.attacks })],
           [t("tuning.regressions"), preview.regressions.length > 0 && preview.regressions.slice(0, 5).map((attack) => attack.name).join(", ")],
+          [t("tuning.recording"), preview.recording ? recorded(preview.recording) : preview.recording_error],
           [t("tuning.effective"), preview.effective ? t("word.yes") : t("word.no")],
           [t("tuning.error"), preview.error],
         ]}

@@ -50,6 +50,9 @@ pub use runtime::{Runtime, Runtimes};
 pub use secret::{MASK, Secret, restore, with_masks};
 pub use settings::{AnySettings, PluginSettings, Settings, SettingsKind};
 pub use suggest::did_you_mean;
-pub use tuning::{EarlierDocument, OpenTuner, RecordedExchange, Tuner, Tuning, TuningInput, TuningReport};
+pub use tuning::{
+    EarlierDocument, OpenTuner, RecordedExchange, RecordedTraffic, TrafficSource, Tuner, Tuning, TuningInput,
+    TuningReport,
+};
 pub use view::{Inputs, Memory, View};
 pub use writing::{Edit, EditError, EntityEdit, EntityWriter, Writing};

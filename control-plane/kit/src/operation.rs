@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{EntitySource, FieldProblem, Runtime, Tools, Writing, schema, typed};
+use crate::{EntitySource, FieldProblem, Runtime, Tools, TrafficSource, Writing, schema, typed};
 
 /// An endpoint of the console that belongs to a plugin: `POST` with a JSON object, or `GET`, answered with JSON. Only operators with a session
 /// reach it. The console reads the body, runs the work off its async threads, and describes the endpoint in the API's document.
@@ -102,6 +102,8 @@ pub struct OperationContext<'a> {
     pub now_millis: u64,
     /// Writes entities; `None` where the caller only reads.
     pub writing: Option<Writing<'a>>,
+    /// Recorded traffic; `None` where the caller has none.
+    pub traffic: Option<&'a dyn TrafficSource>,
 }
 
 /// What an operation answers.
@@ -251,6 +253,7 @@ mod tests {
             at_work: None,
             now_millis: 40,
             writing: None,
+            traffic: None,
         };
         let run = |number: u64| kind.read(json!({ "number": number })).unwrap()(&context);
         assert_eq!(run(2), OperationAnswer::Done(json!(42)));

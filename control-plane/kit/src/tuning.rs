@@ -1,6 +1,7 @@
 //! Tuning of an entity from recorded traffic, without a gateway.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 use snapshot::IdentitySource;
@@ -53,6 +54,28 @@ pub struct RecordedExchange {
     pub response_headers: Vec<(Vec<u8>, Vec<u8>)>,
     /// The body of its response.
     pub response_body: Vec<u8>,
+}
+
+/// The beginning of a recording that an operator has uploaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordedTraffic {
+    /// The id of the recording.
+    pub id: String,
+    /// Its name, for people.
+    pub name: String,
+    /// Its first exchanges that differ, in the order of time.
+    pub exchanges: Vec<RecordedExchange>,
+    /// The exchanges of the whole recording, those that are alike included.
+    pub total: u64,
+}
+
+/// Where recorded traffic comes from.
+pub trait TrafficSource: Sync {
+    /// The recording that was uploaded last; `None` where there is none. It may block for a second or two.
+    ///
+    /// # Errors
+    /// It cannot be read; for people.
+    fn latest(&self) -> Result<Option<Arc<RecordedTraffic>>, String>;
 }
 
 /// Tunes one entity: it learns, proposes and tries changes, confirms and measures them, and writes them down, in this order.

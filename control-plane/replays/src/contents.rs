@@ -54,6 +54,20 @@ async fn put(store: &dyn Store, owner: &str, number: u32, chunk: Vec<u8>) -> Res
     }
 }
 
+/// The first chunks of contents of so many bytes, at most `most` bytes of them.
+pub(crate) async fn beginning(store: &dyn Store, owner: &str, bytes: u64, most: usize) -> Result<Vec<u8>, ReplayError> {
+    let mut read = Vec::new();
+    for number in 0..chunks(bytes) {
+        let Some(chunk) = store.content(owner, number).await? else { break };
+        read.extend(chunk);
+        if read.len() >= most {
+            read.truncate(most);
+            break;
+        }
+    }
+    Ok(read)
+}
+
 /// Writes contents of so many bytes to a file, which is made.
 ///
 /// # Errors

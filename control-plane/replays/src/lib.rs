@@ -4,8 +4,10 @@
 //! secrets and stay there. The others see how it is, may cancel it, and say that it has failed once its control plane is gone (`watch`).
 //!
 //! Recordings are hostile, and a replay costs a processor and memory: both are read by the program `palisade-replay`, as a child with
-//! limits (see `child`) that ends with its parent. [`Replays`] is the way to all of it.
+//! limits (see `child`) that ends with its parent. What is stored is what that program has written, so the beginning of a recording is read
+//! here ([`Replays::beginning`]), within limits of its own. [`Replays`] is the way to all of it.
 
+mod beginning;
 mod child;
 mod contents;
 mod error;
@@ -26,6 +28,7 @@ mod work;
 #[cfg(test)]
 mod tests;
 
+pub use beginning::MAX_ENTRIES;
 pub use error::ReplayError;
 pub use job::{Job, JobState, NewJob, Progress};
 pub use recording::{Recording, Source};

@@ -24,6 +24,24 @@ fn comment(path: &str) -> Request {
     Request::post(path, FORM, body)
 }
 
+/// One comment that the exclusion is for, twice, one on another path, an attack, and one that no rule matches.
+fn recording() -> String {
+    let lines = [
+        ("/posts/1/comments", "meet at the zebra crossing"),
+        ("/posts/1/comments", "meet at the zebra crossing"),
+        ("/drafts/1/comments", "meet at the zebra crossing"),
+        ("/posts/1/comments", "1 union select 2"),
+        ("/posts/1/comments", "hello"),
+    ];
+    let line = |(path, content): (&str, &str)| {
+        let headers = json!([["host", "shop.example"], ["content-type", FORM]]);
+        let body = format!("content={}", percent(content));
+        let request = json!({ "method": "POST", "path": path, "headers": headers, "body": body });
+        json!({ "request": request, "response": { "status": 200 } }).to_string() + "\n"
+    };
+    lines.into_iter().map(line).collect()
+}
+
 fn matches(console: &Console) -> Vec<Value> {
     console.show("tuning/_matches")["matches"].as_array().unwrap().clone()
 }
@@ -67,6 +85,22 @@ fn from_a_false_positive_to_an_exclusion_and_back() {
     assert_eq!((&preview["reproduced"], &preview["effective"]), (&json!(true), &json!(true)));
     assert!(preview["corpus"]["injected"].as_u64() > Some(100), "{preview}");
     assert!(preview["corpus"]["caught_before"].as_u64() > Some(20), "{preview}");
+
+    // The recording that was uploaded last is replayed as well.
+    assert_eq!(preview["recording"], Value::Null, "{preview}");
+    console.upload("monday", &recording());
+    let seclang = first["seclang"].as_str().unwrap();
+    let body = json!({ "sample_id": found["id"], "seclang": seclang, "kind": "scoped_target" });
+    let preview = console.call("tuning/_preview", &body);
+    let replayed = &preview["recording"];
+    assert_eq!((&replayed["name"], &replayed["total"]), (&json!("monday"), &json!(5)), "{preview}");
+    assert_eq!(
+        (&replayed["requests"], &replayed["refused_before"]),
+        (&json!(4), &json!(3)),
+        "one comes twice: {preview}"
+    );
+    assert_eq!(replayed["refused_after"], 2, "{preview}");
+    assert_eq!((&replayed["matched_before"], &replayed["matched_after"]), (&json!(2), &json!(1)), "{preview}");
 
     // What cannot be written, and what should not be.
     let apply = |seclang: &str, more: Value| {

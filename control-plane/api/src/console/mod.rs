@@ -35,7 +35,7 @@ pub use entities::router as entities_router;
 pub use events::{StoredEvents, router as events_router};
 pub use guard::protect;
 pub use page::page_router;
-pub use replay::{Replaying, router as replay_router};
+pub use replay::{Replaying, recorded_exchange, router as replay_router};
 pub use reports::admin_router as report_router;
 pub use rules::LoginRules;
 pub use security::router as security_router;

@@ -20,7 +20,7 @@ use entities::{
 use events::{Audit, AuditAction};
 use kit::{
     Edit, EditError, EntityEdit, EntityWriter, FieldProblem, OperationAnswer, OperationContext, OperationMethod,
-    Writing,
+    TrafficSource, Writing,
 };
 use serde_json::json;
 use store::{Author, StoreError};
@@ -92,10 +92,12 @@ async fn call(
     let audit = operation.audit.map(|audit| (begun(audit.action, caller, of), audit.detail));
     let run = move || {
         let (tools, now_millis) = (&console.inner.tools, console.now());
+        let traffic = console.inner.traffic.get().map(|latest| latest.blocking(waiting.clone()));
+        let traffic = traffic.as_ref().map(|traffic| traffic as &dyn TrafficSource);
         let writer = Writer { entities: &writes_as, waiting };
         let writing = Some(Writing { writer: &writer, operator: &operator });
         let at_work = at_work.as_ref();
-        let answer = work(&OperationContext { entities: &*entities, tools, at_work, now_millis, writing });
+        let answer = work(&OperationContext { entities: &*entities, tools, at_work, now_millis, writing, traffic });
         // Here, because a caller that goes away ends nothing that was begun.
         if let OperationAnswer::Done(answer) = &answer
             && let Some((audit, detail)) = audit

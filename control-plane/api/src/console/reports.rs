@@ -84,8 +84,14 @@ async fn make(
     let (entities, at_work) = (console.inner.entities.current(), console.inner.runtimes.get(plugin.name));
     let work = move || {
         let (tools, now_millis) = (&console.inner.tools, console.now());
-        let context =
-            OperationContext { entities: &*entities, tools, at_work: at_work.as_ref(), now_millis, writing: None };
+        let context = OperationContext {
+            entities: &*entities,
+            tools,
+            at_work: at_work.as_ref(),
+            now_millis,
+            writing: None,
+            traffic: None,
+        };
         (report.make)(&parameters, &context)
     };
     turns.run(BUSY, work).await?.map(Json).map_err(|why| match why {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use super::replay::LatestTraffic;
 use super::rules::LoginRules;
 use crate::error::ApiError;
 use accounts::{Passwords, SessionLimits};
@@ -44,6 +45,8 @@ pub(super) struct Inner {
     pub(super) tools: Tools,
     /// What plugins have at work in this control plane.
     pub(super) runtimes: Runtimes,
+    /// Recorded traffic; nothing where recordings are not served.
+    pub(super) traffic: OnceLock<LatestTraffic>,
 }
 
 impl Console {
@@ -73,8 +76,14 @@ impl Console {
                 login,
                 tools: Tools::default(),
                 runtimes,
+                traffic: OnceLock::new(),
             }),
         }
+    }
+
+    /// Gives plugins recorded traffic; the first that is given stays.
+    pub(super) fn give_traffic(&self, traffic: LatestTraffic) {
+        let _given_before = self.inner.traffic.set(traffic);
     }
 
     pub(super) fn now(&self) -> u64 {

@@ -3,8 +3,9 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
+use api::console::recorded_exchange;
 use kit::RecordedExchange;
-use recording::{Entry, Recording};
+use recording::Recording;
 
 use super::note;
 use crate::cli::error::CliError;
@@ -75,7 +76,7 @@ impl Iterator for Exchanges {
                 Ok(entry) => {
                     self.read += 1;
                     self.show();
-                    return Some(exchange(entry));
+                    return Some(recorded_exchange(entry));
                 }
                 Err(problem) => {
                     self.unreadable += 1;
@@ -85,20 +86,5 @@ impl Iterator for Exchanges {
                 }
             }
         }
-    }
-}
-
-fn exchange(entry: Entry) -> RecordedExchange {
-    let (request, response) = (entry.exchange.request, entry.exchange.response);
-    RecordedExchange {
-        at_millis: entry.at_millis,
-        peer: request.peer,
-        local: request.local,
-        protocol: request.protocol,
-        headers: request.headers,
-        body: request.body,
-        status: response.status,
-        response_headers: response.headers,
-        response_body: response.body,
     }
 }

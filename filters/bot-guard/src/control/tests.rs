@@ -34,8 +34,14 @@ fn call(path: &str, body: Value, policy: BotPolicy) -> Value {
     let slot = Slot { revision: 1, entity: Arc::new(item("p", policy)) };
     let entities = Policies(Arc::new(BTreeMap::from([("p".to_owned(), slot)])));
     let operation = PLUGIN.operations.iter().find(|operation| operation.path == path).unwrap();
-    let context =
-        OperationContext { entities: &entities, tools: &Tools::default(), at_work: None, now_millis: 0, writing: None };
+    let context = OperationContext {
+        entities: &entities,
+        tools: &Tools::default(),
+        at_work: None,
+        now_millis: 0,
+        writing: None,
+        traffic: None,
+    };
     match operation.body.read(body).unwrap()(&context) {
         OperationAnswer::Done(answer) => answer,
         OperationAnswer::Refused(answer) | OperationAnswer::Conflict(answer) => panic!("{answer}"),

@@ -7,6 +7,7 @@ mod events;
 mod jobs;
 mod recordings;
 mod start;
+mod traffic;
 
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ use compiler::Compiler;
 use replays::{ReplayError, Replays};
 use store::EventStore;
 use tokio::sync::Semaphore;
+pub(super) use traffic::LatestTraffic;
+pub use traffic::recorded_exchange;
 
 /// The bytes of a body that has no documents, at most.
 const MAX_BODY: usize = 16 * 1024;
@@ -48,8 +51,9 @@ impl Replaying {
     }
 }
 
-/// The endpoints of this module, for those with a session of `console`.
+/// The endpoints of this module, for those with a session of `console`. The operations of plugins have its recordings from now on.
 pub fn router(console: &Console, replaying: Replaying) -> Routes {
+    console.give_traffic(LatestTraffic::new(replaying.replays.clone()));
     let small = || DefaultBodyLimit::max(MAX_BODY);
     let of_events = events::routes().layered(|router| router.layer(small()));
     let start = start::routes().layered(|router| router.layer(DefaultBodyLimit::max(MAX_CHANGES)));

@@ -109,6 +109,7 @@ mod tests {
             at_work: None,
             now_millis: 0,
             writing: None,
+            traffic: None,
         };
         let ask = |address: &str| GeoLookup { address: address.to_owned() }.run(&context);
         let found = |country: Option<&str>| OperationAnswer::Done(json!({ "country": country, "error": null }));

@@ -93,7 +93,8 @@ pub(in crate::control) const PREVIEW: Operation = Operation {
     group: &GROUP,
     summary: "Say what an exclusion would change",
     description: "The sample of the match, known attacks, and these attacks at the input of the match run through the engine that \
-                  gateways run, without the exclusion and with it. Nothing is written.",
+                  gateways run, without the exclusion and with it, and so does the beginning of the recording that was uploaded last, if there is \
+                  one. Nothing is written.",
     body: BodyKind::of::<PreviewBody>(),
     body_text: "The id of a match, and the exclusion.",
     max_body: MAX_BODY,
@@ -363,17 +364,17 @@ pub(super) fn previews<'a>(
     context: &'a OperationContext<'_>,
     view: &'a View<'_>,
 ) -> Result<Previews<'a>, String> {
-    let bench = bench(config(&asked.config, view)?, context, view);
+    let bench = Bench { traffic: context.traffic, ..bench(config(&asked.config, view)?, context, view) };
     Previews::new(bench, asked.place.clone(), asked.request.as_ref(), &asked.others)
 }
 
-/// What previews of a config run on.
+/// What previews of a config run on, without recorded traffic.
 pub(super) fn bench<'a>(config: &'a Item<WafConfig>, context: &OperationContext<'_>, view: &'a View<'_>) -> Bench<'a> {
     let (engines, bases): (Arc<Engines>, Arc<Bases>) = (context.tools.get(), context.tools.get());
     let (at_work, now_millis) = (context.runtime::<AtWork>(), context.now_millis);
     // A call leaves the rest of the machine to the others.
     let threads = available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
-    Bench { view, config, engines, bases, at_work, now_millis, threads }
+    Bench { view, config, engines, bases, at_work, now_millis, threads, traffic: None }
 }
 
 pub(super) fn asked(name: &str, context: &OperationContext<'_>) -> Result<Asked, String> {

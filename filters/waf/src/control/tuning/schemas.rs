@@ -38,7 +38,7 @@ pub(super) fn preview() -> Value {
     });
     json!({
         "type": "object",
-        "required": ["compiles", "error", "reproduced", "effective", "safe", "regressions", "by_chance", "collateral_rules", "corpus", "also_ended", "is_covered"],
+        "required": ["compiles", "error", "reproduced", "effective", "safe", "regressions", "by_chance", "collateral_rules", "corpus", "also_ended", "is_covered", "recording", "recording_error"],
         "properties": {
             "compiles": { "type": "boolean" },
             "error": { "type": ["string", "null"], "description": "Why it does not compile." },
@@ -77,6 +77,23 @@ pub(super) fn preview() -> Value {
             "also_ended": { "type": "array", "items": { "type": "string" }, "description": "Keys of other matches that it ends as well." },
             "is_covered": { "type": "boolean", "description": "The attacks at the input were in a request that is not refused for something else; without, the \
                             exclusion is not safe." },
+            "recording": {
+                "type": ["object", "null"],
+                "description": "What the first distinct requests of the recording that was uploaded last come to, at most 1,000; null where there is none, \
+                                or the exclusion does not compile. It does not count for `safe`: recorded traffic may have attacks in it.",
+                "required": ["id", "name", "total", "requests", "refused_before", "refused_after", "matched_before", "matched_after"],
+                "properties": {
+                    "id": { "type": "string" },
+                    "name": { "type": "string" },
+                    "total": { "type": "integer", "description": "The requests of the whole recording." },
+                    "requests": { "type": "integer", "description": "Those that were replayed." },
+                    "refused_before": { "type": "integer", "description": "Those that are refused without the exclusion, or would be if the config blocked." },
+                    "refused_after": { "type": "integer", "description": "The same with the exclusion." },
+                    "matched_before": { "type": "integer", "description": "Those in which the rule matches at the input of the match." },
+                    "matched_after": { "type": "integer" },
+                },
+            },
+            "recording_error": { "type": ["string", "null"], "description": "Why the recording could not be replayed." },
         },
     })
 }

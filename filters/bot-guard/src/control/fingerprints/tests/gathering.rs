@@ -123,6 +123,7 @@ impl World {
                 at_work: at_work.as_ref(),
                 now_millis: NOW,
                 writing: None,
+                traffic: None,
             };
             match operation.body.read(body).unwrap()(&context) {
                 OperationAnswer::Done(answer)

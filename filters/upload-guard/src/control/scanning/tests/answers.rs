@@ -143,7 +143,14 @@ async fn the_files_of_a_body_are_scanned() {
 fn test_scanner(scanners: &Arc<Scanners>, entities: &Entities, body: Value) -> Value {
     let runtime: Runtime = Arc::clone(scanners) as Runtime;
     let tools = Tools::default();
-    let context = OperationContext { entities, tools: &tools, at_work: Some(&runtime), now_millis: 0, writing: None };
+    let context = OperationContext {
+        entities,
+        tools: &tools,
+        at_work: Some(&runtime),
+        now_millis: 0,
+        writing: None,
+        traffic: None,
+    };
     match (OPERATIONS[0].body.read(body).unwrap())(&context) {
         OperationAnswer::Done(answer) => answer,
         OperationAnswer::Refused(answer) | OperationAnswer::Conflict(answer) => panic!("{answer}"),

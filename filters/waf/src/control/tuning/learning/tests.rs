@@ -97,6 +97,7 @@ fn with_window<T>(work: impl FnOnce(&OperationContext<'_>) -> T) -> T {
         at_work: Some(&runtime),
         now_millis: 1_700_000_100_000,
         writing: None,
+        traffic: None,
     })
 }
 

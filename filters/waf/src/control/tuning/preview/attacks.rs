@@ -16,7 +16,7 @@ use crate::control::tuning::corpus::{self, Attack};
 use crate::samples::messages::SampledRequest;
 
 /// The address that samples come from; which one it was is not kept.
-const PEER: &str = "192.0.2.1:40000";
+pub(super) const PEER: &str = "192.0.2.1:40000";
 /// The longest tag of an attack, in bytes.
 const MAX_TAG: usize = 64;
 /// Where a payload is put at the input of the exclusion.
@@ -45,7 +45,7 @@ pub(super) struct Hits {
 }
 
 impl Hits {
-    fn of(seen: &Watched) -> Self {
+    pub(super) fn of(seen: &Watched) -> Self {
         let mut inputs = Vec::new();
         for rule in seen.transaction.matched_rules() {
             inputs.extend(rule.inputs().map(|(variable, _)| hit(rule.rule_id, variable)));

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kit::{Item, Tool, View};
+use kit::{Item, Tool, TrafficSource, View};
 use snapshot::PartHash;
 
 use super::Base;
 use super::attacks::{Outcome, alone, outcome};
+use super::traffic::Ran;
 use crate::control::AtWork;
 use crate::control::composition::{Composition, Element, elements};
 use crate::control::config::WafConfig;
@@ -26,14 +27,25 @@ pub(in super::super) struct Bench<'a> {
     pub(in super::super) now_millis: u64,
     /// The threads that attacks run on.
     pub(in super::super) threads: usize,
+    /// Recorded traffic; `None` where it is not replayed.
+    pub(in super::super) traffic: Option<&'a dyn TrafficSource>,
 }
 
 /// Of each attack of the corpus as a request of its own, its outcome.
 pub(super) type Alone = Arc<Vec<Outcome>>;
 
+/// What the requests of a recording come to without an exclusion.
+pub(super) type Recorded = Arc<Vec<Option<Ran>>>;
+
 /// The last few of them: who looks at a match tries several exclusions for it.
 #[derive(Default)]
-pub(in super::super) struct Bases(Mutex<VecDeque<(PartHash, Arc<Base>)>>, Mutex<VecDeque<(PartHash, Alone)>>);
+pub(in super::super) struct Bases {
+    of_matches: Kept<Base>,
+    alone: Kept<Vec<Outcome>>,
+    recorded: Kept<Vec<Option<Ran>>>,
+}
+
+type Kept<T> = Mutex<VecDeque<(PartHash, Arc<T>)>>;
 
 impl Tool for Bases {}
 
@@ -42,20 +54,28 @@ const BASES: usize = 4;
 
 impl Bases {
     pub(super) fn get(&self, key: &PartHash) -> Option<Arc<Base>> {
-        found(&self.0, key)
+        found(&self.of_matches, key)
     }
 
     pub(super) fn put(&self, key: PartHash, base: &Arc<Base>) {
-        keep(&self.0, key, base);
+        keep(&self.of_matches, key, base);
+    }
+
+    pub(super) fn traffic(&self, key: &PartHash) -> Option<Recorded> {
+        found(&self.recorded, key)
+    }
+
+    pub(super) fn put_traffic(&self, key: PartHash, recorded: &Recorded) {
+        keep(&self.recorded, key, recorded);
     }
 }
 
-fn found<T>(kept: &Mutex<VecDeque<(PartHash, Arc<T>)>>, key: &PartHash) -> Option<Arc<T>> {
+fn found<T>(kept: &Kept<T>, key: &PartHash) -> Option<Arc<T>> {
     let kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
     kept.iter().find(|(known, _)| known == key).map(|(_, one)| Arc::clone(one))
 }
 
-fn keep<T>(kept: &Mutex<VecDeque<(PartHash, Arc<T>)>>, key: PartHash, one: &Arc<T>) {
+fn keep<T>(kept: &Kept<T>, key: PartHash, one: &Arc<T>) {
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
     kept.push_front((key, Arc::clone(one)));
     kept.truncate(BASES);
@@ -83,13 +103,13 @@ impl Bench<'_> {
     /// What becomes of the attacks of the corpus without an exclusion: the same for all matches of the config.
     pub(super) fn alone(&self, trial: &Trial<'_>) -> Alone {
         let key = self.fingerprint();
-        if let Some(known) = found(&self.bases.1, &key) {
+        if let Some(known) = found(&self.bases.alone, &key) {
             return known;
         }
         let of = |attack| outcome(trial, alone(attack).as_ref(), b"");
         let outcomes: Vec<Outcome> = corpus::attacks().iter().map(of).collect();
         let outcomes = Arc::new(outcomes);
-        keep(&self.bases.1, key, &outcomes);
+        keep(&self.bases.alone, key, &outcomes);
         outcomes
     }
 

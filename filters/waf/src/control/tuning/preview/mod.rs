@@ -1,10 +1,11 @@
-//! What an exclusion would change: the sample and known attacks, through the engine with it and without it.
+//! What an exclusion would change: the sample, known attacks and recorded traffic, through the engine with it and without it.
 
 mod attacks;
 mod bench;
 mod carriers;
 mod parallel;
 mod together;
+mod traffic;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub(super) use bench::{Bases, Bench};
 use carriers::{carrier, clean_carrier};
 use parallel::each;
 pub(super) use together::{Choice, Together};
+use traffic::Traffic;
+pub(super) use traffic::TrafficOutcome;
 
 /// The regressions that are listed, at most.
 const MAX_LISTED: usize = 50;
@@ -58,6 +61,10 @@ pub(super) struct Preview {
     /// The attacks at the input were in a request that is not refused for something else, and there is no path where the exclusion meets one
     /// that was accepted before it and no attack runs.
     pub(super) is_covered: bool,
+    /// What the recording that was uploaded last comes to; `None` where there is none, or the exclusion does not compile.
+    pub(super) recording: Option<TrafficOutcome>,
+    /// Why it could not be replayed.
+    pub(super) recording_error: Option<String>,
 }
 
 /// An attack that is not caught any more.
@@ -110,6 +117,8 @@ pub(super) struct Previews<'a> {
     bench: Bench<'a>,
     place: Place,
     base: Arc<Base>,
+    /// Recorded traffic; why it cannot be replayed, for people.
+    traffic: Result<Option<Traffic>, String>,
 }
 
 /// What is the same for all exclusions of a match.
@@ -155,7 +164,8 @@ impl<'a> Previews<'a> {
                 base
             }
         };
-        Ok(Self { bench, place, base })
+        let traffic = Traffic::latest(&bench);
+        Ok(Self { bench, place, base, traffic })
     }
 
     /// What SecLang that a person has written would change.
@@ -204,6 +214,13 @@ impl<'a> Previews<'a> {
             .filter(|(_, place, request)| seen(&trial, request, b"").is_some_and(|seen| !seen.has(place)));
         preview.also_ended = ended.map(|(key, _, _)| key.clone()).collect();
         preview.is_covered = base.is_clean;
+        match &self.traffic {
+            Ok(Some(traffic)) => {
+                preview.recording = Some(traffic.outcome(self.bench.threads, &trial, &self.place, changed));
+            }
+            Ok(None) => {}
+            Err(why) => preview.recording_error = Some(why.clone()),
+        }
         preview.judge();
         preview
     }

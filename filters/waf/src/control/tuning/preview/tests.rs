@@ -1,4 +1,4 @@
-use kit::{Collection, EntitySource, Head, Item, Slot, View};
+use kit::{Collection, EntitySource, Head, Item, RecordedExchange, RecordedTraffic, Slot, TrafficSource, View};
 
 use super::super::exclusion::ExclusionKind;
 use super::super::shape::{Condition, Shape};
@@ -69,8 +69,79 @@ fn bench_of<'b>(config: &'b Item<WafConfig>, view: &'b View<'b>) -> Bench<'b> {
         at_work: None,
         now_millis: 1_700_000_000_000,
         threads: 2,
+        traffic: None,
     }
 }
+
+/// Recorded traffic, or why there is none.
+struct Traffic(Result<Option<Arc<RecordedTraffic>>, String>);
+
+impl TrafficSource for Traffic {
+    fn latest(&self) -> Result<Option<Arc<RecordedTraffic>>, String> {
+        self.0.clone()
+    }
+}
+
+fn recorded(path: &str, content: &str) -> RecordedExchange {
+    let sample = sample(content);
+    let pseudo = [(":method", "POST"), (":path", path), (":authority", "shop.example")];
+    let pseudo = pseudo.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()));
+    let headers = sample.headers.iter().filter(|header| header.name != b"host");
+    let headers = pseudo.chain(headers.map(|header| (header.name.clone(), header.value.clone()))).collect();
+    RecordedExchange { headers, body: sample.body, ..RecordedExchange::default() }
+}
+
+#[test]
+fn recorded_traffic_is_replayed() {
+    let exchanges = [
+        recorded("/posts/1", "a+day"),
+        recorded("/posts/2", "the+zebra+crossing"),
+        recorded("/drafts/2", "the+zebra+crossing"),
+        recorded("/posts/3", "a+zebra+crossing+1%27+UNION+SELECT+password+FROM+users--+-"),
+        recorded("/posts/3", "1%27+UNION+SELECT+password+FROM+users--+-"),
+        RecordedExchange::default(),
+    ];
+    let traffic = RecordedTraffic { id: "r".into(), name: "a day".into(), exchanges: exchanges.into(), total: 7 };
+    let source = Traffic(Ok(Some(Arc::new(traffic))));
+    let expected = |refused_after, matched_after| TrafficOutcome {
+        id: "r".to_owned(),
+        name: "a day".to_owned(),
+        total: 7,
+        requests: 5,
+        refused_before: 4,
+        refused_after,
+        matched_before: 3,
+        matched_after,
+    };
+    with_bench(|bench| {
+        let bench = Bench { traffic: Some(&source), ..bench };
+        let sample = sample("the+zebra+crossing");
+        let previews = Previews::new(bench, place(10_050, "ARGS:content"), Some(&sample), &[]).unwrap();
+        for (kind, refused, matched) in [(ExclusionKind::ScopedTarget, 3, 1), (ExclusionKind::UpdateTarget, 2, 0)] {
+            let exclusion = Exclusion::new(kind, &previews.place, 50_000).unwrap();
+            let preview = previews.preview_exclusion(&exclusion);
+            assert_eq!(preview.recording, Some(expected(refused, matched)), "{kind:?}");
+            assert!(preview.safe && preview.recording_error.is_none());
+            // What a person has written may change any rule, so that everything is run again.
+            assert_eq!(previews.preview(&exclusion.seclang).recording, preview.recording, "{kind:?}");
+        }
+        assert_eq!(previews.preview(OFF).recording, Some(expected(0, 0)));
+        assert_eq!(previews.preview("SecRule").recording, None, "it does not compile");
+    });
+    for (source, error) in [(Traffic(Ok(None)), None), (Traffic(Err("no disk".into())), Some("no disk".to_owned()))] {
+        with_bench(|bench| {
+            let bench = Bench { traffic: Some(&source), ..bench };
+            let sample = sample("the+zebra+crossing");
+            let previews = Previews::new(bench, place(10_050, "ARGS:content"), Some(&sample), &[]).unwrap();
+            let preview = previews.preview(EXCLUDED);
+            assert_eq!((preview.recording, preview.recording_error), (None, error));
+            assert!(preview.safe);
+        });
+    }
+}
+
+const OFF: &str = "SecAction \"id:50000,phase:1,pass,nolog,ctl:ruleEngine=Off\"";
+const EXCLUDED: &str = "SecRuleUpdateTargetById 10050 \"!ARGS:content\"";
 
 fn place(rule_id: u64, target: &str) -> Place {
     Place { rule_id, target: Target::parse(target.as_bytes()).unwrap(), path: "/posts/{id}".to_owned() }

@@ -138,6 +138,7 @@ impl<'a> WafTuner<'a> {
             at_work: Some(&self.runtime),
             now_millis: self.now_millis,
             writing: None,
+            traffic: None,
         }
     }
 

@@ -1,0 +1,2 @@
+//# allFunctionsCalledOnLoad
+import{hb as a}from"./chunk-SOS5JLFI.js";export{a as mount};

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// How long a test waits for one answer before it calls it none.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 /// No answer that a test reads is longer.
-const MAX_BODY: usize = 64 << 20;
+const MAX_BODY: usize = 256 << 20;
 
 /// What came back.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -94,8 +94,8 @@ struct Counted {
 pub(super) struct Hit<'a> {
     /// The hash of the key.
     pub(super) key: u64,
-    /// The number of the caller, see [`super::callers`].
-    pub(super) caller: u64,
+    /// The number of the caller, see [`super::callers`]; `None` for one that does not stand behind the match.
+    pub(super) caller: Option<u64>,
     /// What the value at the input looks like; `None` where it has no value, or several.
     pub(super) shape: Option<ValueShape>,
     /// The id of the request, which events and answers name; may be empty.
@@ -325,7 +325,9 @@ fn count(matched: &mut Matched, hit: &Hit<'_>) {
     matched.count = matched.count.saturating_add(1);
     matched.would_block = matched.would_block.saturating_add(u64::from(hit.would_block));
     matched.blocked = hit.blocked;
-    callers::add(&mut matched.callers, hit.caller, MAX_CALLERS);
+    if let Some(caller) = hit.caller {
+        callers::add(&mut matched.callers, caller, MAX_CALLERS);
+    }
     if let Some(one) = hit.shape {
         shape::add(&mut matched.shapes, one, MAX_SHAPES);
     }

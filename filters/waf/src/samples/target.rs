@@ -10,6 +10,26 @@ use super::names::is_secret;
 const UNNAMED: [&[u8]; 3] = [REST_OF_BODY, b"body_as_sent", b"file_content"];
 /// The longest name of an argument, in bytes; no exclusion covers a longer one.
 pub(super) const MAX_ARGUMENT: usize = 256;
+/// Methods by which programs use an application, as targets (the registry of RFC 9110, section 16.1, without those of a browser, and without
+/// `TRACE` and `CONNECT`, which no application takes). Names that callers make up are no targets: each would be a key of its own.
+const METHODS: [&str; 16] = [
+    "REQUEST_METHOD:ACL",
+    "REQUEST_METHOD:COPY",
+    "REQUEST_METHOD:DELETE",
+    "REQUEST_METHOD:LOCK",
+    "REQUEST_METHOD:MKCALENDAR",
+    "REQUEST_METHOD:MKCOL",
+    "REQUEST_METHOD:MOVE",
+    "REQUEST_METHOD:PATCH",
+    "REQUEST_METHOD:PROPFIND",
+    "REQUEST_METHOD:PROPPATCH",
+    "REQUEST_METHOD:PUT",
+    "REQUEST_METHOD:QUERY",
+    "REQUEST_METHOD:REPORT",
+    "REQUEST_METHOD:SEARCH",
+    "REQUEST_METHOD:UNLOCK",
+    "REQUEST_METHOD:VERSION-CONTROL",
+];
 
 /// Where the value of a match comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +48,8 @@ pub(crate) enum Input<'t> {
     Body,
     /// Any part of the body.
     Unnamed,
+    /// The method.
+    Method,
 }
 
 /// The input of a match.
@@ -60,12 +82,20 @@ impl<'t> Target<'t> {
             ("QUERY_STRING" | "REQUEST_URI" | "REQUEST_URI_RAW" | "REQUEST_LINE", None) => Input::Uri,
             ("REQUEST_FILENAME" | "REQUEST_BASENAME", None) => Input::Uri,
             ("REQUEST_BODY", None) | ("XML", _) => Input::Body,
+            ("REQUEST_METHOD", None) => Input::Method,
+            ("REQUEST_METHOD", Some(_)) if METHODS.contains(&text) => Input::Method,
             _ => return None,
         };
         // Text that an application does not read as a name may hold a secret itself: `{"password":"..."}` as a form.
         let odd: &[u8] = if is_secret(key) { b"\"'`{}<>&;=\\ :/,|" } else { b"\"'`{}<>&;=\\" };
         let is_name = !key.iter().any(|byte| odd.contains(byte));
         (is_name && !text.chars().any(is_unseen)).then_some(Self { text, input })
+    }
+
+    /// The target of a method, `REQUEST_METHOD:PUT`: a rule against methods is excluded for one of them. `None` for others than [`METHODS`].
+    pub(crate) fn of_method(method: &[u8]) -> Option<Target<'static>> {
+        let of_method = |text: &&&str| text.strip_prefix("REQUEST_METHOD:").map(str::as_bytes) == Some(method);
+        METHODS.iter().find(of_method).map(|text| Target { text, input: Input::Method })
     }
 
     pub(crate) fn input(&self) -> Input<'t> {
@@ -83,7 +113,7 @@ impl<'t> Target<'t> {
             Input::Argument(name) => transaction.only_value(Variable::Args, name),
             Input::Cookie(name) => transaction.only_value(Variable::RequestCookies, name),
             Input::Header(name) => transaction.only_value(Variable::RequestHeaders, name),
-            Input::Name(_) | Input::Uri | Input::Body | Input::Unnamed => None,
+            Input::Name(_) | Input::Uri | Input::Body | Input::Unnamed | Input::Method => None,
         }
     }
 
@@ -94,7 +124,7 @@ impl<'t> Target<'t> {
             Input::Argument(name) | Input::Cookie(name) => named(name),
             Input::Header(name) => named(name) || name.eq_ignore_ascii_case(b"cookie"),
             Input::Unnamed => true,
-            Input::Name(_) => false,
+            Input::Name(_) | Input::Method => false,
             Input::Uri | Input::Body => sanitised.iter().any(|name| name.eq_ignore_ascii_case(self.text.as_bytes())),
         }
     }
@@ -144,9 +174,24 @@ mod tests {
             ("ARGS:rest_of_body", Input::Unnamed),
             ("ARGS:über", Input::Argument("über".as_bytes())),
             ("ARGS_NAMES:ctl00$Main$txt, a|b", Input::Name(b"ctl00$Main$txt, a|b")),
+            ("REQUEST_METHOD", Input::Method),
+            ("REQUEST_METHOD:PUT", Input::Method),
         ] {
             assert_eq!(input(variable), Some(expected), "{variable}");
         }
+    }
+
+    #[test]
+    fn methods_that_programs_use_are_targets() {
+        let of = |method: &str| Target::of_method(method.as_bytes()).map(|target| target.text);
+        assert_eq!(
+            (of("PUT"), of("VERSION-CONTROL")),
+            (Some("REQUEST_METHOD:PUT"), Some("REQUEST_METHOD:VERSION-CONTROL"))
+        );
+        for method in ["", "GET", "POST", "TRACE", "CONNECT", "put", "PUTT", "XYZ"] {
+            assert_eq!(of(method), None, "{method}");
+        }
+        assert!(METHODS.iter().all(|text| Target::read(text.as_bytes()).is_some_and(|one| one.input == Input::Method)));
     }
 
     #[test]
@@ -159,7 +204,9 @@ mod tests {
             "RESPONSE_HEADERS:server",
             "MATCHED_VAR",
             "IP:logins",
-            "REQUEST_METHOD",
+            "REQUEST_METHOD:GET",
+            "REQUEST_METHOD:XYZ",
+            "REQUEST_METHOD:",
             "ARGS:{\"password\":\"hunter2\"}",
             "ARGS_NAMES:password: hunter2",
             "ARGS:a\nb",

@@ -109,8 +109,18 @@ impl Exclusion {
             Some(format!("SecRule REQUEST_FILENAME \"{operator}\" \"id:{id},phase:1,pass,nolog,t:none,ctl:{control}\""))
         };
         let input = target.written();
-        let (seclang, title, reach) = match kind {
-            ExclusionKind::ScopedTarget => (
+        let (seclang, title, reach) = match (kind, target.method()) {
+            (ExclusionKind::ScopedTarget, Some(method)) => (
+                switched(kind, place, id, None)?,
+                format!("Rule {rule_id} without {method} on {path}"),
+                format!(
+                    "Rule {rule_id} does not look at the method of {method} requests for {paths}; it still looks at every other method there, \
+                     and at all methods on all other paths."
+                ),
+            ),
+            // It would be for all methods.
+            (ExclusionKind::UpdateTarget, Some(_)) => return None,
+            (ExclusionKind::ScopedTarget, None) => (
                 on_path(&format!("ruleRemoveTargetById={rule_id};{}", input?))?,
                 format!("Rule {rule_id} without {} on {path}", target),
                 format!(
@@ -119,43 +129,57 @@ impl Exclusion {
                     target
                 ),
             ),
-            ExclusionKind::UpdateTarget => (
+            (ExclusionKind::UpdateTarget, None) => (
                 format!("SecRuleUpdateTargetById {rule_id} \"!{}\"", input?),
                 format!("Rule {rule_id} without {}", target),
                 format!("Rule {rule_id} does not look at {} on any path; it still looks at everything else.", target),
             ),
-            ExclusionKind::ScopedRemove => (
+            (ExclusionKind::ScopedRemove, _) => (
                 on_path(&format!("ruleRemoveById={rule_id}"))?,
                 format!("No rule {rule_id} on {path}"),
                 format!(
                     "Rule {rule_id} is off in requests for {paths}, whatever the input; on all other paths it stays."
                 ),
             ),
-            ExclusionKind::RemoveRule => (
+            (ExclusionKind::RemoveRule, _) => (
                 format!("SecRuleRemoveById {rule_id}"),
                 format!("No rule {rule_id}"),
                 format!("Rule {rule_id} is off everywhere, whatever the input."),
             ),
-            ExclusionKind::ScopedShape | ExclusionKind::Shape => return None,
+            (ExclusionKind::ScopedShape | ExclusionKind::Shape, _) => return None,
         };
         Some(Exclusion { kind, seclang, title, reach, condition: None })
     }
 }
 
-/// An exclusion of one of the two kinds that keep a rule from an input, behind a switch: it is on in requests whose unique id contains the
-/// switch. `None` where the name of the input or the path cannot be written.
-pub(super) fn switched(kind: ExclusionKind, place: &Place, id: u64, switch: &str) -> Option<String> {
+/// An exclusion of one of the two kinds that keep a rule from an input. Behind a switch, it is on in requests whose unique id contains that.
+/// `None` where the name of the input or the path cannot be written, and for a method on all paths, which no such exclusion names.
+pub(super) fn switched(kind: ExclusionKind, place: &Place, id: u64, switch: Option<&str>) -> Option<String> {
     let Place { rule_id, target, path } = place;
-    let control = format!("ctl:ruleRemoveTargetById={rule_id};{}", target.written()?);
-    let head = format!("id:{id},phase:1,pass,nolog,t:none");
-    match kind {
-        ExclusionKind::ScopedTarget => Some(format!(
-            "SecRule REQUEST_FILENAME \"{}\" \"{head},chain\"\nSecRule UNIQUE_ID \"@contains {switch}\" \"t:none,{control}\"",
-            condition(path)?
-        )),
-        ExclusionKind::UpdateTarget => Some(format!("SecRule UNIQUE_ID \"@contains {switch}\" \"{head},{control}\"")),
-        _ => None,
-    }
+    let control = format!(",ctl:ruleRemoveTargetById={rule_id};{}", target.written()?);
+    let path = match kind {
+        ExclusionKind::ScopedTarget => Some(condition(path)?),
+        ExclusionKind::UpdateTarget if target.method().is_none() => None,
+        _ => return None,
+    };
+    Some(chained(path.as_deref(), target, id, switch, &control))
+}
+
+/// A chain of rules with what an exclusion holds under: the path, the method, and a switch. The last one has the controls, each behind a comma.
+fn chained(path: Option<&str>, target: &Target, id: u64, switch: Option<&str>, controls: &str) -> String {
+    let links = [
+        path.map(|operator| format!("REQUEST_FILENAME \"{operator}\"")),
+        target.method().map(|method| format!("REQUEST_METHOD \"@streq {method}\"")),
+        switch.map(|switch| format!("UNIQUE_ID \"@contains {switch}\"")),
+    ];
+    let links: Vec<String> = links.into_iter().flatten().collect();
+    let last = links.len().saturating_sub(1);
+    let rule = |(at, link): (usize, &String)| {
+        let head = if at == 0 { format!("id:{id},phase:1,pass,nolog,t:none") } else { "t:none".to_owned() };
+        let then = if at == last { controls } else { ",chain" };
+        format!("SecRule {link} \"{head}{then}\"")
+    };
+    links.iter().enumerate().map(rule).collect::<Vec<_>>().join("\n")
 }
 
 /// What an input is kept from.
@@ -178,12 +202,7 @@ pub(super) fn free_input(target: &Target, path: &str, from: &[Kept], id: u64, sw
             Kept::Tag(tag) => format!(",ctl:ruleRemoveTargetByTag={tag};{input}"),
         })
         .collect();
-    let path = condition(path)?;
-    let head = format!("SecRule REQUEST_FILENAME \"{path}\" \"id:{id},phase:1,pass,nolog,t:none");
-    Some(match switch {
-        Some(switch) => format!("{head},chain\"\nSecRule UNIQUE_ID \"@contains {switch}\" \"t:none{controls}\""),
-        None => format!("{head}{controls}\""),
-    })
+    Some(chained(Some(&condition(path)?), target, id, switch, &controls))
 }
 
 /// Whether the operator that selects a folded path selects another path, which may be folded as well.
@@ -295,6 +314,29 @@ mod tests {
         let all = Exclusion::candidates(&place("ARGS:a\",deny,\"", "/post"), 50_000);
         assert!(all.iter().map(|one| one.kind).eq([ExclusionKind::ScopedRemove, ExclusionKind::RemoveRule]));
         assert!(all.iter().all(|one| !one.seclang.contains("deny")));
+    }
+
+    #[test]
+    fn a_method_is_excluded_by_itself() {
+        let place = Place { rule_id: 911_100, ..place("REQUEST_METHOD:PUT", "/issues/{id}") };
+        let all = Exclusion::candidates(&place, 50_001);
+        assert!(all.iter().map(|one| one.kind).eq([
+            ExclusionKind::ScopedTarget,
+            ExclusionKind::ScopedRemove,
+            ExclusionKind::RemoveRule
+        ]));
+        assert_eq!(
+            all[0].seclang,
+            "SecRule REQUEST_FILENAME \"@rx \\A/issues/[^/]+\\z\" \"id:50001,phase:1,pass,nolog,t:none,chain\"\n\
+             SecRule REQUEST_METHOD \"@streq PUT\" \"t:none,ctl:ruleRemoveTargetById=911100;REQUEST_METHOD\""
+        );
+        let kept = [Kept::Rule(911_100)];
+        assert_eq!(
+            free_input(&place.target, "/a", &kept, 50_001, Some(",f1,")).unwrap(),
+            "SecRule REQUEST_FILENAME \"@streq /a\" \"id:50001,phase:1,pass,nolog,t:none,chain\"\n\
+             SecRule REQUEST_METHOD \"@streq PUT\" \"t:none,chain\"\n\
+             SecRule UNIQUE_ID \"@contains ,f1,\" \"t:none,ctl:ruleRemoveTargetById=911100;REQUEST_METHOD\""
+        );
     }
 
     #[test]

@@ -6,6 +6,9 @@ use seclang::vocabulary::{Shape, Variable};
 
 use crate::samples;
 
+/// The variable that has a member, the method, in targets alone.
+const METHOD: &str = "REQUEST_METHOD";
+
 /// A collection, or one member of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
@@ -16,8 +19,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Reads a target as matches and exclusions write it: `ARGS:content`, `ARGS:'a b'`, `XML:/*`, `REQUEST_BODY`. `None` if there is no such
-    /// collection, or if the target names members by a pattern, which has no input of its own.
+    /// Reads a target as matches and exclusions write it: `ARGS:content`, `ARGS:'a b'`, `XML:/*`, `REQUEST_BODY`, and `REQUEST_METHOD:PUT`, which
+    /// rules have no form for. `None` if there is no such collection, or if the target names members by a pattern, which has no input of its own.
     pub(crate) fn parse(text: &[u8]) -> Option<Target> {
         let (name, member) = match text.iter().position(|byte| *byte == b':') {
             Some(at) => (text.get(..at)?, Some(text.get(at + 1..)?.trim_ascii())),
@@ -28,15 +31,32 @@ impl Target {
         let member = quoted.or(member);
         let is_pattern = |member: &[u8]| member.len() > 1 && member.starts_with(b"/") && member.ends_with(b"/");
         let is_none = |member: &[u8]| member.is_empty() || variable != Variable::Xml && is_pattern(member);
+        let is_method =
+            |member: &[u8]| variable == Variable::RequestMethod && samples::target::Target::of_method(member).is_some();
         // Only a collection has members.
-        if member.is_some_and(is_none) || member.is_some() && variable.shape() == Shape::Scalar {
+        let has_none = |member: &[u8]| variable.shape() == Shape::Scalar && !is_method(member);
+        if member.is_some_and(|member| is_none(member) || has_none(member)) {
             return None;
         }
         Some(Target { collection: variable.name().to_owned(), member: member.map(<[u8]>::to_vec) })
     }
 
+    /// The method, of a target that is one: rules name all methods alone, so an exclusion has to ask for it.
+    pub(crate) fn method(&self) -> Option<&str> {
+        let method = self.member.as_deref().filter(|_| self.collection == METHOD)?;
+        std::str::from_utf8(method).ok()
+    }
+
+    /// The name that the engine reports where a rule has matched at it.
+    pub(crate) fn reported(&self) -> String {
+        if self.method().is_some() { self.collection.clone() } else { self.to_string() }
+    }
+
     /// As rules write it; `None` for a member with characters that have a meaning there.
     pub(crate) fn written(&self) -> Option<String> {
+        if self.method().is_some() {
+            return Some(self.collection.clone());
+        }
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.[]$@".contains(byte);
         // The two that rules have for all texts and all attributes.
         if self.collection == "XML" && matches!(self.member.as_deref(), Some(b"/*" | b"//@*")) {
@@ -77,6 +97,12 @@ mod tests {
             assert_eq!(written(name), None, "{name}");
         }
         assert!(is_input("ARGS:content") && !is_input("TX:score"));
+        let method = Target::parse(b"REQUEST_METHOD:PUT").unwrap();
+        assert_eq!((method.written(), method.method()), (Some("REQUEST_METHOD".to_owned()), Some("PUT")));
+        assert_eq!(
+            (method.to_string(), method.reported()),
+            ("REQUEST_METHOD:PUT".to_owned(), "REQUEST_METHOD".to_owned())
+        );
     }
 
     fn read(text: &str) -> Option<(String, Option<String>)> {
@@ -100,10 +126,25 @@ mod tests {
             ("XML://@*", some("XML", Some("//@*"))),
             ("REQUEST_BODY", some("REQUEST_BODY", None)),
             ("REQUEST_PATH", some("REQUEST_FILENAME", None)),
+            ("REQUEST_METHOD", some("REQUEST_METHOD", None)),
+            ("REQUEST_METHOD:PUT", some("REQUEST_METHOD", Some("PUT"))),
         ] {
             assert_eq!(read(text), expected, "{text}");
         }
-        for text in ["", "ARG", "ARGS:", "ARGS:''", "ARGS:/^a/", "ARGS:'/^a/'", "REQUEST_BODY:a", "!ARGS:a", "&ARGS"] {
+        for text in [
+            "REQUEST_METHOD:GET",
+            "REQUEST_METHOD:",
+            "REQUEST_LINE:PUT",
+            "",
+            "ARG",
+            "ARGS:",
+            "ARGS:''",
+            "ARGS:/^a/",
+            "ARGS:'/^a/'",
+            "REQUEST_BODY:a",
+            "!ARGS:a",
+            "&ARGS",
+        ] {
             assert_eq!(read(text), None, "{text}");
         }
         assert_eq!(Target::parse(b"ARGS:\xff\x00").unwrap().member.unwrap(), b"\xff\x00");

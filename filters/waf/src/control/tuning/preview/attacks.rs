@@ -63,7 +63,7 @@ impl Hits {
 
     /// Whether a rule matches at an input.
     pub(super) fn have(&self, place: &Place) -> bool {
-        let wanted = [hit(place.rule_id, place.target.to_string().as_bytes()), hit(place.rule_id, ANY)];
+        let wanted = [hit(place.rule_id, place.target.reported().as_bytes()), hit(place.rule_id, ANY)];
         self.are_many() || self.inputs.iter().any(|one| wanted.contains(one))
     }
 
@@ -112,7 +112,7 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn has(&self, place: &Place) -> bool {
-        self.inputs.contains(&(place.rule_id, place.target.to_string()))
+        self.inputs.contains(&(place.rule_id, place.target.reported()))
     }
 
     pub(super) fn outcome(&self) -> SampleOutcome {

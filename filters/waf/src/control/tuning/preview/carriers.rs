@@ -42,7 +42,11 @@ pub(super) fn clean_carrier<'s>(
     others: &[Target],
 ) -> Option<SampledRequest> {
     let is_clean = |request: &SampledRequest| {
-        let harmless = corpus::inject(request, target, HARMLESS);
+        // No attack is written in a method: the request is to be harmless with another one.
+        let harmless = match target.method() {
+            Some(_) => Some(SampledRequest { method: "POST".to_owned(), ..request.clone() }),
+            None => corpus::inject(request, target, HARMLESS),
+        };
         harmless.is_some_and(|request| seen(trial, &read(&request), on).is_some_and(|seen| !seen.blocked))
     };
     let mut carriers = samples.take(MAX_SAMPLES).map(|sample| carrier(Some(sample), target, path));

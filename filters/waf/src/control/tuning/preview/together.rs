@@ -33,6 +33,25 @@ const MAX_PATHS: usize = 3;
 /// From how many rules that match at an input on it is taken for what their attacks look like, so that all such rules are let off.
 const MANY_RULES: usize = 4;
 
+/// From how many kinds of attacks it is taken for text about anything, so that all rules that look for attacks in texts are let off.
+const MANY_KINDS: usize = 3;
+
+/// The tags of these rules in the core rule set 4.
+const KINDS: [&str; 12] = [
+    "attack-generic",
+    "attack-injection-generic",
+    "attack-injection-java",
+    "attack-injection-php",
+    "attack-lfi",
+    "attack-protocol",
+    "attack-rce",
+    "attack-rfi",
+    "attack-sqli",
+    "attack-ssrf",
+    "attack-ssti",
+    "attack-xss",
+];
+
 /// An exclusion that may be tried: of a match, with its request.
 pub(in super::super) struct Choice {
     pub(in super::super) place: Place,
@@ -121,7 +140,7 @@ impl<'a> Together<'a> {
                 });
             }
             for (kind, number) in [ExclusionKind::ScopedTarget, ExclusionKind::UpdateTarget].into_iter().zip(numbers) {
-                texts.extend(switched(kind, &choice.place, *number, &switch(at, kind)));
+                texts.extend(switched(kind, &choice.place, *number, Some(&switch(at, kind))));
             }
             for kind in [ExclusionKind::ScopedShape, ExclusionKind::Shape] {
                 if let Some(condition) = choice.condition(kind)
@@ -421,7 +440,7 @@ impl AtInput {
 }
 
 /// What an input is kept from that is needed for what its matches look like: all rules against the kinds of attacks that they find, where the
-/// matches are many; otherwise their rules alone.
+/// matches are many, and against all kinds where these are many too; otherwise their rules alone.
 fn kept_from(trial: &Trial<'_>, matches: Vec<&Choice>) -> Vec<Kept> {
     let mut kept = BTreeSet::new();
     let is_many = matches.len() >= MANY_RULES;
@@ -434,6 +453,9 @@ fn kept_from(trial: &Trial<'_>, matches: Vec<&Choice>) -> Vec<Kept> {
                 kept.insert(Kept::Rule(rule));
             }
         }
+    }
+    if kept.iter().filter(|kept| matches!(kept, Kept::Tag(_))).count() >= MANY_KINDS {
+        kept.extend(KINDS.iter().map(|kind| Kept::Tag((*kind).to_owned())));
     }
     kept.into_iter().collect()
 }

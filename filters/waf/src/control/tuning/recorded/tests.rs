@@ -387,3 +387,48 @@ fn a_token_is_excluded_for_its_shape_alone() {
     let report = tuner.report().unwrap();
     assert_eq!(report.document.pointer("/measured/passed_after").and_then(Value::as_u64), Some(1), "the token alone");
 }
+
+/// The core rule set's rule against methods.
+const METHODS: &str = "SecRule REQUEST_METHOD \"!@within GET HEAD POST OPTIONS\" \
+     \"id:911100,phase:1,deny,status:403,log,msg:'Method is not allowed by policy',tag:attack-generic\"";
+
+#[test]
+fn a_method_is_excluded_on_the_paths_whose_application_takes_it() {
+    let entities = entities_with(METHODS, true);
+    let sent = |number: u64, method: &str, path: &str, status: u16, content: &str| {
+        let mut request = post(number, content);
+        request.peer = format!("10.{}.0.1:4000", number % 9);
+        (request.headers[0].1, request.headers[1].1) = (method.into(), format!("{path}/{number}").into_bytes());
+        RecordedExchange { status, ..request }
+    };
+    let sends = |number: u64| match number % 4 {
+        0 => sent(number, "PUT", "/posts", 204, "the zebra crossing"),
+        1 => sent(number, "PUT", "/posts", 200, "a fine day"),
+        // What a scan tries, from as many addresses.
+        2 => sent(number, "PUT", "/uploads", 405, "a fine day"),
+        _ => sent(number, "TRACE", "/posts", 200, "a fine day"),
+    };
+    let mut tuner = WafTuner::new("shop", input(&entities)).unwrap();
+    tuner.learn(&mut (1..=400).map(sends)).unwrap();
+    tuner.propose(&|_, _| {}).unwrap();
+    let accepted: Vec<String> = tuner
+        .exclusions()
+        .unwrap()
+        .into_iter()
+        .map(|(_, one, _)| format!("{} {}", one.entry.target, one.entry.path))
+        .collect();
+    let mut targets = accepted.clone();
+    targets.sort();
+    assert_eq!(targets, ["ARGS:content /posts/{id}", "REQUEST_METHOD:PUT /posts/{id}"], "{:?}", tuner.verified);
+    let scanned = tuner.verified.iter().find(|one| one.entry.path == "/uploads/{id}").unwrap();
+    assert!(scanned.entry.count == 100 && scanned.entry.callers.is_empty(), "{:?}", scanned.entry);
+    let measured = [
+        sent(1, "PUT", "/posts", 200, "the zebra crossing"),
+        sent(2, "PUT", "/uploads", 200, "a"),
+        sent(3, "DELETE", "/posts", 200, "a"),
+        sent(4, "TRACE", "/posts", 200, "a"),
+    ];
+    tuner.measure(&mut measured.into_iter()).unwrap();
+    let report = tuner.report().unwrap();
+    assert_eq!(report.document.pointer("/measured/passed_after").and_then(Value::as_u64), Some(1), "the first alone");
+}

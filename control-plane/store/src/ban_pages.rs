@@ -15,7 +15,9 @@ pub(super) fn count(db: &Connection, now: u64) -> rusqlite::Result<u64> {
     db.prepare_cached("SELECT count(*) FROM ban WHERE until_millis > ?1")?.query_row([now], |row| row.get(0))
 }
 
-pub(super) fn page(db: &Connection, now: u64, query: BanQuery) -> rusqlite::Result<BanPage> {
+pub(super) fn page(db: &mut Connection, now: u64, query: BanQuery) -> rusqlite::Result<BanPage> {
+    // A page takes two queries, which have to see the same bans.
+    let db = db.transaction()?;
     let BanQuery { key, reason, issued_by, search, skip, take } = query;
     let mut conditions = "until_millis > ?".to_owned();
     let mut values = vec![Value::Integer(signed(now))];
@@ -27,17 +29,11 @@ pub(super) fn page(db: &Connection, now: u64, query: BanQuery) -> rusqlite::Resu
         }
     }
     if let Some(search) = search {
-        let select = format!("{BANS} WHERE {conditions} ORDER BY ref_key");
-        let mut found = db.prepare_cached(&select)?;
-        let mut found = found.query(params_from_iter(values))?;
-        let mut page = BanPage::default();
-        while let Some(row) = found.next()? {
-            if is_found(row, &search)? {
-                if page.total >= skip && page.total - skip < take {
-                    page.bans.push(ban(row)?);
-                }
-                page.total += 1;
-            }
+        let places = searched(&db, &conditions, &values, &search)?;
+        let mut page = BanPage { total: u64::try_from(places.len()).unwrap_or(u64::MAX), bans: Vec::new() };
+        let mut one = db.prepare_cached(&format!("{BANS} WHERE rowid = ?1"))?;
+        for place in part(places, skip, take) {
+            page.bans.push(one.query_row([place], ban)?);
         }
         return Ok(page);
     }
@@ -48,6 +44,45 @@ pub(super) fn page(db: &Connection, now: u64, query: BanQuery) -> rusqlite::Resu
     let bans =
         db.prepare_cached(&select)?.query_map(params_from_iter(values), ban)?.collect::<rusqlite::Result<_>>()?;
     Ok(BanPage { total, bans })
+}
+
+/// The keys and the places of those that are looked for, in no order: in the order of keys, each row would have to be found by itself.
+fn searched(
+    db: &Connection,
+    conditions: &str,
+    values: &[Value],
+    search: &Search,
+) -> rusqlite::Result<Vec<(String, i64)>> {
+    let select = format!("SELECT ref_key, json, rowid FROM ban NOT INDEXED WHERE {conditions}");
+    let mut found = db.prepare_cached(&select)?;
+    let mut found = found.query(params_from_iter(values))?;
+    let mut places = Vec::new();
+    while let Some(row) = found.next()? {
+        if is_found(row, search)? {
+            places.push((row.get(0)?, row.get(2)?));
+        }
+    }
+    Ok(places)
+}
+
+/// A part of the places in the order of their keys; only that part is sorted.
+fn part(mut places: Vec<(String, i64)>, skip: u64, take: u64) -> Vec<i64> {
+    let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+    let take = usize::try_from(take).unwrap_or(usize::MAX);
+    if skip >= places.len() {
+        return Vec::new();
+    }
+    let end = skip.saturating_add(take).min(places.len());
+    if end < places.len() {
+        places.select_nth_unstable(end);
+        places.truncate(end);
+    }
+    if skip > 0 {
+        places.select_nth_unstable(skip);
+    }
+    let mut part = places.split_off(skip);
+    part.sort_unstable();
+    part.into_iter().map(|(_, place)| place).collect()
 }
 
 /// What a search looks at, beside the key.

@@ -9,6 +9,7 @@ pub(crate) mod callers;
 pub(crate) mod cardinality;
 mod mask;
 pub mod messages;
+mod method;
 mod names;
 mod parameters;
 #[cfg(feature = "control")]
@@ -102,8 +103,8 @@ impl Waf {
         let transaction = &*transaction;
         let logged = transaction.matched_rules().iter().filter(|rule| rule.logged);
         let inputs = logged.flat_map(|rule| rule.inputs().map(move |(variable, value)| (rule, variable, value)));
-        let matches =
-            inputs.filter_map(|(rule, variable, value)| Some((rule, target_of(rule, variable, exchange)?, value)));
+        let matches = inputs
+            .filter_map(|(rule, variable, value)| Some((rule, method::target_of(rule, variable, exchange)?, value)));
         let mut matches = matches.peekable();
         if matches.peek().is_none() {
             return;
@@ -125,8 +126,7 @@ impl Waf {
             sampled.push(key);
             let reference = exchange.request.id.as_slice();
             let shape = target.value(transaction).map(|value| ValueShape::of(caller, value));
-            // A method that the backend does not take is no use of the application, however many send it.
-            let teaches = target.input != Input::Method || is_answered_well(exchange);
+            let teaches = target.input != Input::Method || method::is_use(exchange);
             let caller = teaches.then_some(caller);
             let hit = Hit { key, caller, shape, reference, blocked: blocked.is_some(), would_block };
             let wanted = sampler.count(&hit, source.size(), now);
@@ -211,19 +211,6 @@ impl Waf {
             ..Matched::default()
         }
     }
-}
-
-/// The target of a variable at which a rule has matched. The method is one where the rule has matched at nothing else: a rule about something
-/// else in such requests is excluded at that.
-fn target_of<'r>(rule: &MatchedRule, variable: &'r [u8], exchange: &Exchange) -> Option<Target<'r>> {
-    let target = Target::read(variable)?;
-    if target.input != Input::Method {
-        return Some(target);
-    }
-    let is_method = |variable: &[u8]| Target::read(variable).is_some_and(|target| target.input == Input::Method);
-    let mut inputs = rule.inputs().map(|(variable, _)| variable);
-    let is_sole = inputs.all(|variable| is_method(variable) || variable.starts_with(b"TX:"));
-    is_sole.then(|| Target::of_method(&exchange.request.method)).flatten()
 }
 
 /// Whether the backend has answered a request with a success or a redirection.

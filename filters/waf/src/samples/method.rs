@@ -1,0 +1,113 @@
+//! Methods by which programs use an application.
+
+use exchange::Exchange;
+use exchange::spelling::decoded;
+use seclang::MatchedRule;
+
+use super::is_answered_well;
+use super::target::{Input, Target};
+
+/// Endings of files that servers run. Who may write one runs what he likes there.
+const PROGRAMS: [&[u8]; 39] = [
+    b"ashx",
+    b"asmx",
+    b"asp",
+    b"aspx",
+    b"axd",
+    b"bat",
+    b"cer",
+    b"cfc",
+    b"cfm",
+    b"cgi",
+    b"cmd",
+    b"cshtml",
+    b"dll",
+    b"exe",
+    b"hta",
+    b"htaccess",
+    b"inc",
+    b"jar",
+    b"jsp",
+    b"jspf",
+    b"jspx",
+    b"jsw",
+    b"phar",
+    b"php",
+    b"php3",
+    b"php4",
+    b"php5",
+    b"php7",
+    b"php8",
+    b"phps",
+    b"pht",
+    b"phtml",
+    b"pl",
+    b"ps1",
+    b"py",
+    b"rb",
+    b"sh",
+    b"shtml",
+    b"war",
+];
+
+/// The target of a variable at which a rule has matched. The method is one where the rule has matched at nothing else: a rule about something
+/// else in such requests is excluded at that.
+pub(super) fn target_of<'r>(rule: &MatchedRule, variable: &'r [u8], exchange: &Exchange) -> Option<Target<'r>> {
+    let target = Target::read(variable)?;
+    if target.input != Input::Method {
+        return Some(target);
+    }
+    let is_method = |variable: &[u8]| Target::read(variable).is_some_and(|target| target.input == Input::Method);
+    let mut inputs = rule.inputs().map(|(variable, _)| variable);
+    let is_sole = inputs.all(|variable| is_method(variable) || variable.starts_with(b"TX:"));
+    is_sole.then(|| Target::of_method(&exchange.request.method)).flatten()
+}
+
+/// Whether a request shows that the application takes its method: the backend has answered well, and no program was written, whose upload is
+/// what rules against methods are for.
+pub(super) fn is_use(exchange: &Exchange) -> bool {
+    let request = &exchange.request;
+    let mut written = [request.path_only()].into_iter().chain(request.headers.all("destination"));
+    is_answered_well(exchange) && !written.any(names_program)
+}
+
+/// Whether a path names a file that servers run, however it is spelt: `/a.jsp`, `/a.%6asp/`, `/a.php;x`, `/a.asp::$DATA`.
+fn names_program(path: &[u8]) -> bool {
+    let has_ending = |path: &[u8]| {
+        path.split(|byte| *byte == b'.').skip(1).any(|behind| {
+            let end = behind.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(behind.len());
+            let ending = behind.get(..end).unwrap_or_default();
+            PROGRAMS.iter().any(|program| program.eq_ignore_ascii_case(ending))
+        })
+    };
+    has_ending(path) || decoded(path).any(|path| has_ending(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_in_every_spelling() {
+        for path in [
+            "/a.jsp",
+            "/a.JSP/",
+            "/a.jsp%20",
+            "/a.j%73p",
+            "/a%2ephp",
+            "/a%252ephp",
+            "/a.php;x=1",
+            "/a.asp::$DATA",
+            "/a.php.",
+            "/a.php%00.txt",
+            "/a.php/b",
+            "https://shop.example/a.war",
+            "/.htaccess",
+        ] {
+            assert!(names_program(path.as_bytes()), "{path}");
+        }
+        for path in ["/", "/issues/1.json", "/php", "/a.phpx", "/v1.2/users", "/a.b", ".", "/jsp/a.txt", "/a.%"] {
+            assert!(!names_program(path.as_bytes()), "{path}");
+        }
+    }
+}

@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const EAGER: &str = "SecRule ARGS \"@contains zebra crossing\" \"id:10050,phase:2,deny,status:403,log,msg:'a zebra'\"";
 /// A rule that catches some of the known attacks. With the core rule set, all that is tried here takes a minute in a test build.
 const SQL: &str = "SecRule ARGS \"@rx (?i)union.{1,40}select\" \"id:10051,phase:2,deny,status:403,log,msg:'SQL'\"";
+/// One against methods, as the core rule set has it.
+const METHODS: &str = "SecRule REQUEST_METHOD \"!@within GET HEAD POST OPTIONS\" \
+     \"id:10053,phase:1,deny,status:403,log,msg:'Method is not allowed by policy'\"";
 const FORM: &str = "application/x-www-form-urlencoded";
 
 fn comment(path: &str) -> Request {
@@ -54,7 +57,7 @@ fn the_match(console: &Console, count: u64) -> Value {
 #[test]
 fn from_a_false_positive_to_an_exclusion_and_back() {
     let mut gateway = Gateway::start(|control, backend| {
-        let rules = json!([EAGER, SQL]);
+        let rules = json!([EAGER, SQL, METHODS]);
         control.create("waf-configs", &waf_config("demo", json!({ "rules": rules })));
         control.create("threat-policies", &threat_policy("demo", json!({ "tiers": [] })));
         control.create("routes", &route("demo", backend, preset("demo", "demo")));
@@ -160,7 +163,10 @@ fn from_a_false_positive_to_an_exclusion_and_back() {
         assert_eq!(revert(exclusion).status, 400, "it is gone");
     }
     gateway.until(&comment("/posts/7/comments"), 403, PATIENCE);
-    from_a_reference(&gateway, &console);
+    let letter = comment("/letters/7/comments");
+    from_a_reference(&mut gateway, &console, &letter, (10_050, "ARGS:content", "/letters/{id}/comments"));
+    let delete = Request::new("DELETE", "/letters/7");
+    from_a_reference(&mut gateway, &console, &delete, (10_053, "REQUEST_METHOD:DELETE", "/letters/{id}"));
     two_operators_at_once(&gateway, &console, &found["id"]);
     // The last of them is taken back on the gateway too.
     gateway.until(&comment("/posts/7/comments"), 403, PATIENCE);
@@ -168,9 +174,14 @@ fn from_a_false_positive_to_an_exclusion_and_back() {
     assert!(gateway.envoy.vm_failures().is_empty());
 }
 
-/// The reference of the answer that a refused caller sees leads to the exclusion.
-fn from_a_reference(gateway: &Gateway, console: &Console) {
-    let refused = gateway.send(&comment("/letters/7/comments"));
+/// The reference of the answer that a refused caller sees leads to the exclusion of the rule at that input on that path.
+fn from_a_reference(
+    gateway: &mut Gateway,
+    console: &Console,
+    request: &Request,
+    (rule, target, path): (u64, &str, &str),
+) {
+    let refused = gateway.send(request);
     let text = refused.text();
     let (_, reference) = text.split_once("Reference: ").expect("a refusal names its request");
     let reference = reference.trim();
@@ -179,13 +190,16 @@ fn from_a_reference(gateway: &Gateway, console: &Console) {
         (answer.status == 200).then(|| answer.json())
     })
     .unwrap();
-    assert_eq!((&proposed["rule_id"], &proposed["path"]), (&json!(10_050), &json!("/letters/{id}/comments")));
+    let found = (&proposed["rule_id"], &proposed["target"]["full"], &proposed["path"]);
+    assert_eq!(found, (&json!(rule), &json!(target), &json!(path)), "{proposed}");
     let first = &proposed["proposals"][0];
     assert_eq!(first["recommended"], true, "{first}");
     let body = json!({
         "sample_id": proposed["sample_id"], "seclang": first["seclang"], "kind": first["kind"], "reason": "a letter",
     });
     let applied = console.call("tuning/_apply", &body);
+    gateway.until(request, 200, PATIENCE);
+    assert_eq!(gateway.status(&Request::new("PUT", "/letters/7")), 403, "another method");
     let exclusion = &applied["applied"]["exclusion"];
     assert_eq!(console.answer("tuning/_revert", &json!({ "config_ref": "demo", "exclusion": exclusion })).status, 200);
     let unknown = console.answer("tuning/_propose", &json!({ "reference": "none" }));

@@ -148,6 +148,9 @@ pub struct Matched {
     /// alike. Values of names that a request has more than once are left out.
     #[prost(message, repeated, tag = "19")]
     pub shapes: Vec<ValueShape>,
+    /// How many of those that were refused, or would have been, had a match of no other rule at an input. 0 from gateways of older releases.
+    #[prost(uint64, tag = "20")]
+    pub alone: u64,
 }
 
 /// What the values of one caller at an input look like.

@@ -25,8 +25,8 @@ use std::rc::Rc;
 
 use exchange::{Exchange, Host, Timer, Workers, fold};
 use node_state::keyed_hash;
-use seclang::MatchedRule;
 use seclang::vocabulary::Variable;
+use seclang::{MatchedRule, Transaction};
 
 use crate::{State, Waf};
 use messages::{MAX_TEXT, Matched, Parameter, ValueShape};
@@ -115,7 +115,7 @@ impl Waf {
         let path = source.uri().split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default();
         let Some(path) = fold::fold(path) else { return };
         let caller = callers::caller(exchange);
-        let (now, mut last) = (host.now(), None);
+        let (now, mut last, alone) = (host.now(), None, is_alone(transaction));
         for (rule, target, value) in matches {
             let rule_id = rule.rule_id.to_le_bytes();
             let key = [self.step.id.as_bytes(), b"\0", &rule_id, target.text.as_bytes(), b"\0", path.as_bytes()];
@@ -128,7 +128,7 @@ impl Waf {
             let shape = target.value(transaction).map(|value| ValueShape::of(caller, value));
             let teaches = target.input != Input::Method || method::is_use(exchange);
             let caller = teaches.then_some(caller);
-            let hit = Hit { key, caller, shape, reference, blocked: blocked.is_some(), would_block };
+            let hit = Hit { key, caller, shape, reference, blocked: blocked.is_some(), would_block, alone };
             let wanted = sampler.count(&hit, source.size(), now);
             if wanted == Wanted::Nothing {
                 continue;
@@ -211,6 +211,15 @@ impl Waf {
             ..Matched::default()
         }
     }
+}
+
+/// Whether one rule alone has matched at an input.
+fn is_alone(transaction: &Transaction) -> bool {
+    let has_input =
+        |rule: &&MatchedRule| rule.logged && rule.inputs().any(|(variable, _)| Target::read(variable).is_some());
+    let mut rules = transaction.matched_rules().iter().filter(has_input).map(|rule| rule.rule_id);
+    let first = rules.next();
+    rules.all(|rule| Some(rule) == first)
 }
 
 /// Whether the backend has answered a request with a success or a redirection.

@@ -104,6 +104,8 @@ pub(super) struct Hit<'a> {
     pub(super) blocked: bool,
     /// It has, or would have if it blocked.
     pub(super) would_block: bool,
+    /// No other rule has matched at an input.
+    pub(super) alone: bool,
 }
 
 /// What a match is to bring beside its numbers.
@@ -143,7 +145,7 @@ impl Sampler {
 
     /// Takes the first match of a key since its last report. Of `matched` the numbers are not read.
     pub(super) fn take(&mut self, hit: &Hit<'_>, matched: Matched, request: Option<SampledRequest>, now: u64) {
-        let mut matched = Matched { count: 0, would_block: 0, callers: Vec::new(), request, ..matched };
+        let mut matched = Matched { count: 0, would_block: 0, alone: 0, callers: Vec::new(), request, ..matched };
         // Callers, shapes and references come later.
         let later = MAX_CALLERS * size_of::<u64>() + MAX_SHAPES * SHAPE + MAX_REFERENCES * (MAX_REFERENCE + MARKS);
         let weigh = |matched: &Matched| matched.encoded_len().saturating_add(later);
@@ -324,6 +326,7 @@ impl Sampler {
 fn count(matched: &mut Matched, hit: &Hit<'_>) {
     matched.count = matched.count.saturating_add(1);
     matched.would_block = matched.would_block.saturating_add(u64::from(hit.would_block));
+    matched.alone = matched.alone.saturating_add(u64::from(hit.would_block && hit.alone));
     matched.blocked = hit.blocked;
     if let Some(caller) = hit.caller {
         callers::add(&mut matched.callers, caller, MAX_CALLERS);

@@ -64,6 +64,7 @@ impl KeptMatch {
         let sum = |known: u64, more: u64| known.saturating_add(more).min(MAX_COUNT);
         fresh.count = sum(known.count, fresh.count);
         fresh.would_block = sum(known.would_block, fresh.would_block);
+        fresh.alone = sum(known.alone, fresh.alone);
         fresh.age = now.saturating_sub(fresh.age).max(known.age);
         let mut callers = std::mem::take(&mut known.callers);
         // A first report is kept as it came, in whatever order.
@@ -209,7 +210,7 @@ impl MatchStore {
 
 /// Brings a match within its bounds; false for what no filter of this release makes.
 pub(super) fn bounded(matched: &mut Matched) -> bool {
-    let Matched { config, rule_id, phase, target, path, count, would_block, .. } = matched;
+    let Matched { config, rule_id, phase, target, path, count, would_block, alone, .. } = matched;
     let fits = |text: &str| !text.is_empty() && text.len() <= MAX_TEXT && !text.contains(is_unseen);
     let is_ok = fits(config)
         && *rule_id > 0
@@ -220,6 +221,7 @@ pub(super) fn bounded(matched: &mut Matched) -> bool {
         && *count > 0
         && *count <= MAX_COUNT;
     *would_block = (*would_block).min(*count);
+    *alone = (*alone).min(*would_block);
     for text in [&mut matched.route_id, &mut matched.route_name, &mut matched.msg, &mut matched.method] {
         cut(text);
     }

@@ -50,6 +50,9 @@ pub(super) struct Entry {
     /// What the values at the input look like, of some of the callers, at most 16, in the order of their numbers.
     #[prost(message, repeated, tag = "8")]
     pub(super) shapes: Vec<ValueShape>,
+    /// Those of `would_block` in which no other rule has matched at an input.
+    #[prost(uint64, tag = "9")]
+    pub(super) alone: u64,
 }
 
 impl Entry {

@@ -147,6 +147,7 @@ mod tests {
                     path,
                     count,
                     would_block: *would_block,
+                    alone: 0,
                     paranoia: *paranoia,
                     callers,
                     shapes: Vec::new(),

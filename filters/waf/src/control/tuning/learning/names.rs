@@ -215,6 +215,7 @@ pub(super) fn folded_entries<'w>(window: &'w Window, named: &BTreeSet<&str>) -> 
         for more in members {
             entry.count = entry.count.saturating_add(more.count);
             entry.would_block = entry.would_block.saturating_add(more.would_block);
+            entry.alone = entry.alone.saturating_add(more.alone);
             more.callers.iter().for_each(|caller| callers::add(&mut entry.callers, *caller, MAX_CALLERS));
             more.shapes.iter().for_each(|one| shape::add(&mut entry.shapes, *one, MAX_SHAPES));
             keys.insert(entry_key(more.rule_id, &more.target, &more.path), key.clone());

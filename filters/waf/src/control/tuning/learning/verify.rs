@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kit::{Item, OperationContext, Tool, View};
 use snapshot::{Message as _, PartHash, content_hash};
 
-use super::super::exclusion::{Exclusion, ExclusionKind, IDS, Kept, Place, described, free_input, named_paths};
+use super::super::exclusion::{
+    Exclusion, ExclusionKind, IDS, Kept, Place, described, free_input, named_paths, reaches,
+};
 use super::super::operations::bench;
 use super::super::preview::{Bench, Choice, Preview, Together};
 use super::super::target::Target;
@@ -26,6 +28,9 @@ const MAX_PROPOSALS: usize = 25;
 const MIN_COUNT: u64 = 3;
 /// The inputs that a call puts attacks at, beside entries that were verified before: for one, 2,000 attacks run.
 const FRESH: usize = 3;
+/// Why an exclusion that is safe as far as is known is not taken: attacks that are not known may need the rule.
+const IDLE: &str =
+    "not needed: each request that was sampled is refused for something else, even with all verified exclusions";
 /// The verifications that are remembered.
 const REMEMBERED: usize = 200;
 
@@ -303,6 +308,16 @@ impl Run<'_> {
             true => self.trade_offs(&mut together, of_choice, found, &mut accepted),
             false => Vec::new(),
         };
+        for choice in together.idle() {
+            let one = of_choice.get(choice).and_then(|at| found.get_mut(*at)?.as_mut());
+            if let Some(one) = one.filter(|one| one.accepted && one.passing == 0 && !self.is_alone(one)) {
+                one.accepted = false;
+                IDLE.clone_into(&mut one.note);
+                on_all.remove(&group_key(&one.entry));
+                accepted.retain(|(known, _)| *known != choice);
+                together.drop(choice);
+            }
+        }
         if self.effort.confirm && !accepted.is_empty() {
             for choice in together.confirm(&accepted)? {
                 let fallen = of_choice.get(choice).and_then(|at| found.get_mut(*at)?.as_mut());
@@ -316,6 +331,14 @@ impl Run<'_> {
         }
         self.end(&on_all, found);
         Ok(trade_offs)
+    }
+
+    /// Whether the rule was all that requests were refused for which an exclusion ends.
+    fn is_alone(&self, one: &Verified) -> bool {
+        let is_for_all = one.proposal.as_ref().is_some_and(|proposal| proposal.kind.is_for_all_paths());
+        let is_meant = |entry: &Entry| is_for_all || reaches(&one.entry.path, &entry.path);
+        let key = group_key(&one.entry);
+        self.entries.iter().any(|entry| entry.alone > 0 && group_key(entry) == key && is_meant(entry))
     }
 
     /// Marks the entries that an exclusion for all paths ends.

@@ -244,6 +244,33 @@ impl<'a> Together<'a> {
         self.accepted.push((choice, kind));
     }
 
+    /// An exclusion is off again.
+    pub(in super::super) fn drop(&mut self, choice: usize) {
+        self.accepted.retain(|(one, _)| *one != choice);
+    }
+
+    /// The exclusions among those that are accepted with which no sample passes: what they would end is refused for something else, so that they
+    /// only take away what other attacks may be caught by.
+    pub(in super::super) fn idle(&self) -> Vec<usize> {
+        let trial = self.bench.trial(&self.built);
+        let free: String = self.lenient.iter().map(|at| free_switch(*at)).collect();
+        let on = [self.on(None, &[]), free.into_bytes()].concat();
+        let (off, samples) = (self.switches(&[]), self.choices.iter().collect::<Vec<_>>());
+        // What matches in each sample that passes.
+        let passing = each(self.bench.threads, &samples, |Choice { place, sample, .. }| {
+            let request = read(sample);
+            let after = seen(&trial, &request, &on).filter(|after| !after.blocked)?;
+            let before = seen(&trial, &request, &off)?;
+            (!after.has(place)).then_some((&place.path, before))
+        });
+        let is_used = |(choice, kind): &&(usize, ExclusionKind)| {
+            let Some(Choice { place, .. }) = self.choices.get(*choice) else { return true };
+            let is_meant = |path: &str| kind.is_for_all_paths() || reaches(&place.path, path);
+            passing.iter().flatten().any(|(path, before)| is_meant(path) && before.has(place))
+        };
+        self.accepted.iter().filter(|one| !is_used(one)).map(|(choice, _)| *choice).collect()
+    }
+
     /// The choices of each input.
     pub(in super::super) fn by_input(&self) -> Vec<Vec<usize>> {
         let mut all = vec![Vec::new(); self.inputs.len()];

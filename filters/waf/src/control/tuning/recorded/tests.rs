@@ -435,3 +435,22 @@ fn a_method_is_excluded_on_the_paths_whose_application_takes_it() {
     let report = tuner.report().unwrap();
     assert_eq!(report.document.pointer("/measured/passed_after").and_then(Value::as_u64), Some(1), "the first alone");
 }
+
+#[test]
+fn an_exclusion_with_which_no_request_passes_is_not_taken() {
+    let entities = entities(false);
+    let both = "1 union all select the zebra crossing";
+    let of_zebra = |zebras: u64| {
+        let mut tuner = WafTuner::new("shop", input(&entities)).unwrap();
+        let content = |number: u64| if number > 400 - zebras { "the zebra crossing" } else { both };
+        tuner.learn(&mut (1..=400).map(|number| post(number, content(number)))).unwrap();
+        tuner.propose(&|_, _| {}).unwrap();
+        tuner.verified.iter().find(|one| one.entry.rule_id == 10_050).cloned().unwrap()
+    };
+    let idle = of_zebra(0);
+    assert!(!idle.accepted && idle.note.starts_with("not needed: "), "{}", idle.note);
+    assert!(idle.preview.is_some_and(|preview| preview.safe), "it is known of no attack that it lets pass");
+    // The sample is one of those that are refused in either case.
+    let used = of_zebra(20);
+    assert!(used.accepted && used.entry.alone == 20 && used.entry.would_block == 400, "{} {:?}", used.note, used.entry);
+}

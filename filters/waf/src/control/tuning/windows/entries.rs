@@ -24,6 +24,7 @@ impl Window {
         let before = if entry.count == 0 { 0 } else { entry.encoded_len() };
         entry.count = entry.count.saturating_add(matched.count).min(MAX_COUNT);
         entry.would_block = entry.would_block.saturating_add(matched.would_block).min(MAX_COUNT);
+        entry.alone = entry.alone.saturating_add(matched.alone).min(MAX_COUNT);
         entry.paranoia = matched.paranoia;
         for caller in matched.callers.iter().filter(|caller| !self.suspects.contains(caller)) {
             callers::add(&mut entry.callers, *caller, MAX_CALLERS);

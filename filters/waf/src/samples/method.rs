@@ -7,38 +7,46 @@ use seclang::MatchedRule;
 use super::is_answered_well;
 use super::target::{Input, Target};
 
-/// Endings of files that servers run. Who may write one runs what he likes there.
-const PROGRAMS: [&[u8]; 39] = [
+/// Endings of files that servers run, and of those that say what they run (`web.config`, `.user.ini`): a caller who writes one runs programs there.
+const PROGRAMS: [&[u8]; 48] = [
+    b"asa",
     b"ashx",
     b"asmx",
     b"asp",
     b"aspx",
     b"axd",
     b"bat",
+    b"cdx",
     b"cer",
     b"cfc",
     b"cfm",
     b"cgi",
     b"cmd",
+    b"config",
     b"cshtml",
     b"dll",
     b"exe",
     b"hta",
     b"htaccess",
+    b"idc",
     b"inc",
+    b"ini",
     b"jar",
     b"jsp",
     b"jspf",
     b"jspx",
     b"jsw",
+    b"pgif",
     b"phar",
     b"php",
     b"php3",
     b"php4",
     b"php5",
+    b"php6",
     b"php7",
     b"php8",
     b"phps",
+    b"phpt",
     b"pht",
     b"phtml",
     b"pl",
@@ -47,6 +55,7 @@ const PROGRAMS: [&[u8]; 39] = [
     b"rb",
     b"sh",
     b"shtml",
+    b"vbs",
     b"war",
 ];
 
@@ -103,6 +112,8 @@ mod tests {
             "/a.php/b",
             "https://shop.example/a.war",
             "/.htaccess",
+            "/web.config",
+            "/.user.ini",
         ] {
             assert!(names_program(path.as_bytes()), "{path}");
         }

@@ -315,7 +315,7 @@ impl Run<'_> {
                 IDLE.clone_into(&mut one.note);
                 on_all.remove(&group_key(&one.entry));
                 accepted.retain(|(known, _)| *known != choice);
-                together.drop(choice);
+                together.take_back(choice);
             }
         }
         if self.effort.confirm && !accepted.is_empty() {

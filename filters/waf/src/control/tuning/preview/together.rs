@@ -6,6 +6,7 @@
 //! counts as caught only if it is for its own sake.
 
 mod confirm;
+mod kept;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,36 +22,14 @@ use super::bench::{Alone, Bench};
 use super::carriers::{carrier, clean_carrier};
 use super::parallel::each;
 use crate::control::operations::engines::Built;
-use crate::control::operations::trial::Trial;
 use crate::control::tuning::corpus;
 use crate::samples;
 use crate::samples::messages::SampledRequest;
 use crate::samples::target::Input;
+use kept::kept_from;
 
 /// The paths on which an exclusion for all paths is tried, at most, beside those where attacks have run anyway.
 const MAX_PATHS: usize = 3;
-
-/// From how many rules that match at an input on it is taken for what their attacks look like, so that all such rules are let off.
-const MANY_RULES: usize = 4;
-
-/// From how many kinds of attacks it is taken for text about anything, so that all rules that look for attacks in texts are let off.
-const MANY_KINDS: usize = 3;
-
-/// The tags of these rules in the core rule set 4.
-const KINDS: [&str; 12] = [
-    "attack-generic",
-    "attack-injection-generic",
-    "attack-injection-java",
-    "attack-injection-php",
-    "attack-lfi",
-    "attack-protocol",
-    "attack-rce",
-    "attack-rfi",
-    "attack-sqli",
-    "attack-ssrf",
-    "attack-ssti",
-    "attack-xss",
-];
 
 /// An exclusion that may be tried: of a match, with its request.
 pub(in super::super) struct Choice {
@@ -245,7 +224,7 @@ impl<'a> Together<'a> {
     }
 
     /// An exclusion is off again.
-    pub(in super::super) fn drop(&mut self, choice: usize) {
+    pub(in super::super) fn take_back(&mut self, choice: usize) {
         self.accepted.retain(|(one, _)| *one != choice);
     }
 
@@ -261,12 +240,17 @@ impl<'a> Together<'a> {
             let request = read(sample);
             let after = seen(&trial, &request, &on).filter(|after| !after.blocked)?;
             let before = seen(&trial, &request, &off)?;
-            (!after.has(place)).then_some((&place.path, before))
+            (!after.has(place)).then_some((place, before))
         });
         let is_used = |(choice, kind): &&(usize, ExclusionKind)| {
             let Some(Choice { place, .. }) = self.choices.get(*choice) else { return true };
             let is_meant = |path: &str| kind.is_for_all_paths() || reaches(&place.path, path);
-            passing.iter().flatten().any(|(path, before)| is_meant(path) && before.has(place))
+            // The engine reports every method by one name.
+            let is_method = |other: &Target| place.target.method().is_none() || *other == place.target;
+            passing
+                .iter()
+                .flatten()
+                .any(|(other, before)| is_meant(&other.path) && is_method(&other.target) && before.has(place))
         };
         self.accepted.iter().filter(|one| !is_used(one)).map(|(choice, _)| *choice).collect()
     }
@@ -464,27 +448,6 @@ impl AtInput {
     fn is(&self, target: &Target, path: &str) -> bool {
         is_same(&self.target, target) && self.path == path
     }
-}
-
-/// What an input is kept from that is needed for what its matches look like: all rules against the kinds of attacks that they find, where the
-/// matches are many, and against all kinds where these are many too; otherwise their rules alone.
-fn kept_from(trial: &Trial<'_>, matches: Vec<&Choice>) -> Vec<Kept> {
-    let mut kept = BTreeSet::new();
-    let is_many = matches.len() >= MANY_RULES;
-    for Choice { place, sample, .. } in matches {
-        let rule = place.rule_id;
-        let found = is_many.then(|| seen(trial, &read(sample), b"")).flatten();
-        match found.and_then(|mut seen| seen.attacks.remove(&rule)).filter(|attacks| !attacks.is_empty()) {
-            Some(attacks) => kept.extend(attacks.into_iter().map(Kept::Tag)),
-            None => {
-                kept.insert(Kept::Rule(rule));
-            }
-        }
-    }
-    if kept.iter().filter(|kept| matches!(kept, Kept::Tag(_))).count() >= MANY_KINDS {
-        kept.extend(KINDS.iter().map(|kind| Kept::Tag((*kind).to_owned())));
-    }
-    kept.into_iter().collect()
 }
 
 fn free_switch(input: usize) -> String {

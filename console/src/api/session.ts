@@ -132,15 +132,15 @@ export const revokeOthers = () => post<{ ended: number }>("/session/_revoke_othe
 /** The state of the second factor. */
 export const secondFactor = (signal?: AbortSignal) => get<SecondFactor>("/session/_second_factor", signal);
 /** Begins the enrolment: the secret is shown once. */
-export const enrol = (password: string) => post<{ secret: string; uri: string }>("/session/_second_factor_enrol", password ? { password } : {});
+export const enrol = (proofs: Proofs) => post<{ secret: string; uri: string }>("/session/_second_factor_enrol", proofs);
 /** Ends the enrolment: the recovery codes are shown once. */
 export const confirmCode = (code: string) => post<{ recovery_codes: string[] }>("/session/_second_factor_confirm", { code });
 /** Takes the second factor away. */
 export const removeFactor = (password: string, code: string) => post("/session/_second_factor_remove", { ...(password ? { password } : {}), code });
 
 /** Sets a password; all other sessions end. */
-export async function setPassword(password: string, new_password: string): Promise<Session> {
-  return keep(await post<Session>("/session/_password", { ...(password ? { password } : {}), new_password }));
+export async function setPassword(new_password: string, proofs: Proofs): Promise<Session> {
+  return keep(await post<Session>("/session/_password", { ...proofs, new_password }));
 }
 
 function keep(session: Session): Session {

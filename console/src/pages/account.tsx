@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { confirmCode, enrol, removeFactor, revoke, revokeOthers, secondFactor, sessions, setPassword, type SecondFactor } from "../api/session";
 import { t } from "../i18n";
+import { prove } from "../proofs";
 import { useSession } from "../session";
 import { useLoaded } from "../ui/async";
 import { Badge, Facts, Field, Panel } from "../ui/bits";
@@ -24,7 +25,7 @@ export default function Account() {
         <Panel title={t("account.factor")}><Show of={factor}>{(of) => <Factor of={of} reload={factor.reload} />}</Show></Panel>
         <Panel title={t("account.passkeys")}><Passkeys changed={factor.reload} /></Panel>
         <Panel title={t("account.sessions")}><Sessions /></Panel>
-        {session?.operator.has_password !== undefined && <Panel title={t("account.password")}><Password has={session.operator.has_password} /></Panel>}
+        {session?.operator.has_password !== undefined && <Panel title={t("account.password")}><Password has={session.operator.has_password} app={factor.data?.enrolled ?? false} /></Panel>}
       </div>
     </Page>
   );
@@ -76,7 +77,7 @@ function Factor({ of, reload }: { of: SecondFactor; reload: () => void }) {
         setCodes((await confirmCode(code)).recovery_codes);
         setBegun(null);
         reload();
-      } else setBegun(await enrol(password));
+      } else setBegun(await prove(password ? { password } : {}, enrol));
       setCode("");
     } catch (error) {
       tellProblem(error);
@@ -95,14 +96,17 @@ function Factor({ of, reload }: { of: SecondFactor; reload: () => void }) {
   );
 }
 
-function Password({ has }: { has: boolean }) {
+/** `has`: there is a password. `app`: a code of the app is asked for; without it a passkey, if there is one. */
+function Password({ has, app }: { has: boolean; app: boolean }) {
   const [before, setBefore] = useState("");
+  const [code, setCode] = useState("");
   const [next, setNext] = useState("");
   const run = async (event: Event) => {
     event.preventDefault();
     try {
-      await setPassword(before, next);
+      await prove({ ...(before ? { password: before } : {}), ...(code ? { code: code.trim() } : {}) }, (proofs) => setPassword(next, proofs));
       setBefore("");
+      setCode("");
       setNext("");
       tell(t("account.password.done"));
     } catch (error) {
@@ -112,6 +116,7 @@ function Password({ has }: { has: boolean }) {
   return (
     <form class="stack" onSubmit={(event) => void run(event)}>
       {has && <Field label={t("account.password.before")}>{(props) => <input {...props} type="password" autocomplete="current-password" required value={before} onInput={(event) => setBefore(event.currentTarget.value)} />}</Field>}
+      {app && <Field label={t("login.code")}>{(props) => <input {...props} class="mono" autocomplete="one-time-code" value={code} onInput={(event) => setCode(event.currentTarget.value)} />}</Field>}
       <Field label={t("account.password.next")} help={t("account.password.help")}>{(props) => <input {...props} type="password" autocomplete="new-password" minLength={12} required value={next} onInput={(event) => setNext(event.currentTarget.value)} />}</Field>
       <div class="actions"><button type="submit" class="primary">{t("account.password.set")}</button></div>
     </form>

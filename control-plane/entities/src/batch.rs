@@ -15,6 +15,14 @@ use super::{EntityService, EntitySet, FieldProblem, Slot, unused};
 use kit::References;
 use store::{EntityChange, StoreError};
 
+/// What all patches of a batch may copy within their documents, in bytes of memory: each has a bound of its own, and all of their results
+/// are kept until the end.
+const MAX_COPIED: usize = 8 * super::patch::MAX_COPIED;
+
+/// How often a batch is divided to find the change that a judge refuses without a name. A judgement compiles everything, and finding one
+/// of ten thousand takes fourteen divisions.
+const MAX_DIVISIONS: usize = 200;
+
 impl EntityService {
     /// Makes all changes with one commit and one notice. Either everything that was not refused is durable and visible,
     /// or nothing is.
@@ -27,7 +35,9 @@ impl EntityService {
         let count = entries.len();
         let entries = entries.into_iter().map(|entry| (entry, self.signature.clone())).collect();
         let written = self.detached(move |shared| async move {
-            let _writing = shared.writing.lock().await;
+            // What is only tried must keep nothing from being written; one at a time, because judging takes a processor.
+            let turn = if options.dry_run { &shared.trying } else { &shared.writing };
+            let _turn = turn.lock().await;
             let set = shared.current.borrow().clone();
             Ok(Batch::new(&shared, set, entries, options).run().await)
         });
@@ -83,6 +93,8 @@ pub(super) struct Batch<'a> {
     entries: Vec<Signed>,
     options: BatchOptions,
     results: Vec<Result<Slot, WriteError>>,
+    /// What the patch of each entry has copied, in bytes of memory.
+    copied: Vec<usize>,
     warnings: Vec<Warning>,
 }
 
@@ -96,7 +108,8 @@ impl<'a> Batch<'a> {
         options: BatchOptions,
     ) -> Batch<'a> {
         let results = vec![Err(WriteError::NotApplied); entries.len()];
-        Batch { shared, set, entries, options, results, warnings: Vec::new() }
+        let copied = vec![0; entries.len()];
+        Batch { shared, set, entries, options, results, copied, warnings: Vec::new() }
     }
 
     pub(super) async fn run(mut self) -> BatchOutcome {
@@ -151,10 +164,11 @@ impl<'a> Batch<'a> {
 
     /// Each entry by itself, in their order. They are judged together as long as that goes well, because judging means to
     /// compile everything: refused entries are left out and the others judged again; where it cannot be said which one
-    /// is at fault, the half of them.
+    /// is at fault, the half of them. After [`MAX_DIVISIONS`] all that are left of such a part are refused.
     async fn each(&mut self) -> EntitySet {
         let mut accepted = EntitySet::clone(&self.set);
         let mut parts: Vec<Vec<usize>> = vec![(0..self.entries.len()).collect()];
+        let mut divisions = 0;
         while let Some(part) = parts.pop() {
             let mut candidate = accepted.clone();
             let mut taken = self.take(&part, &mut candidate, true);
@@ -168,10 +182,19 @@ impl<'a> Batch<'a> {
                 }
                 Err(refusals) => refusals,
             };
-            let only = if let [only] = taken.as_slice() { Some(*only) } else { None };
-            let named: Vec<(usize, FieldProblem)> =
-                refusals.into_iter().filter_map(|(index, problem)| Some((index.or(only)?, problem))).collect();
+            let (mut named, mut unnamed) = (Vec::new(), Vec::new());
+            for (index, problem) in refusals {
+                match index {
+                    Some(index) => named.push((index, problem)),
+                    None => unnamed.push(problem),
+                }
+            }
+            let is_last = taken.len() == 1 || (named.is_empty() && divisions == MAX_DIVISIONS);
+            if is_last {
+                named.extend(taken.iter().flat_map(|index| unnamed.iter().map(|problem| (*index, problem.clone()))));
+            }
             if named.is_empty() {
+                divisions += 1;
                 let rest = taken.split_off(taken.len().div_ceil(2));
                 parts.extend([rest, taken]);
             } else {
@@ -188,9 +211,15 @@ impl<'a> Batch<'a> {
     fn take(&mut self, indexes: &[usize], candidate: &mut EntitySet, check: bool) -> Vec<usize> {
         let next = self.set.revision() + 1;
         let mut taken = Vec::new();
+        let mut left = MAX_COPIED.saturating_sub(self.copied.iter().sum());
         for &index in indexes {
-            let Some((entry, _)) = self.entries.get(index) else { continue };
-            let outcome = change(entry, candidate, next, check);
+            let (Some((entry, _)), Some(copied)) = (self.entries.get(index), self.copied.get_mut(index)) else {
+                continue;
+            };
+            // What it copied in an earlier attempt is not there any more.
+            left += std::mem::take(copied);
+            let outcome = change(entry, candidate, (next, check), left, copied);
+            left -= *copied;
             if outcome.is_ok() {
                 taken.push(index);
             }
@@ -343,8 +372,15 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Makes one change in the candidate, or leaves it as it is. `check` looks at the entity by itself and at what it names.
-fn change(entry: &BatchEntry, candidate: &mut EntitySet, next: u64, check: bool) -> Result<Slot, WriteError> {
+/// Makes one change in the candidate, or leaves it as it is. `check` looks at the entity by itself and at what it names. A patch may copy
+/// `most` bytes of memory; `copied` is what it has copied.
+fn change(
+    entry: &BatchEntry,
+    candidate: &mut EntitySet,
+    (next, check): (u64, bool),
+    most: usize,
+    copied: &mut usize,
+) -> Result<Slot, WriteError> {
     let kind = entry.kind;
     let current = |candidate: &EntitySet, id: &str| -> Result<Slot, WriteError> {
         let slot = candidate.slot(kind.collection, id).ok_or(WriteError::NotFound)?;
@@ -361,7 +397,8 @@ fn change(entry: &BatchEntry, candidate: &mut EntitySet, next: u64, check: bool)
         }
         BatchWrite::Update(id, replacement) => {
             let before = current(candidate, id)?;
-            let mut document = apply(&before, replacement.clone())?;
+            let (mut document, bytes) = apply(&before, replacement.clone(), most)?;
+            *copied = bytes;
             keep_id(&mut document, id)?;
             (document, Some(before))
         }

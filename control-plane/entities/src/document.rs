@@ -34,20 +34,22 @@ pub(super) fn demand(precondition: Option<&Precondition>, current: Option<u64>) 
 }
 
 /// The document that is to be read in the place of the current one. The change is made on what is shown, so that no
-/// patch finds a secret out, and what brings the mask back keeps the secret.
-pub(super) fn apply(slot: &Slot, replacement: Replacement) -> Result<Value, WriteError> {
+/// patch finds a secret out, and what brings the mask back keeps the secret. With it comes what the change has copied within the document, in
+/// bytes of memory: `most` at most.
+pub(super) fn apply(slot: &Slot, replacement: Replacement, most: usize) -> Result<(Value, usize), WriteError> {
     let shown = slot.entity.shown();
     let mut document = shown.clone();
+    let mut copied = 0;
     match replacement {
         Replacement::Whole(whole) => document = whole,
         Replacement::Merge(mut patch) => {
             respell(&mut patch, &shown);
             json_patch::merge(&mut document, &patch);
         }
-        Replacement::Patch(patch) => patch::apply(&mut document, patch)?,
+        Replacement::Patch(patch) => copied = patch::apply(&mut document, patch, most)?,
     }
     kit::restore(&mut document, &shown, &slot.entity.stored());
-    Ok(document)
+    Ok((document, copied))
 }
 
 /// Names fields of a merge patch as they are shown: one that is written in its other spelling would otherwise be there twice.

@@ -5,15 +5,16 @@ use serde_json::Value;
 
 use super::WriteError;
 
-/// What all `copy` and `move` operations of one patch may touch, in values and bytes of text. A few dozen copies, each
-/// of what the last has made, would otherwise fill any memory.
-const MAX_COPIED: usize = 8 * 1024 * 1024;
+/// What all `copy` and `move` operations of one patch may touch, in bytes of memory. A few dozen copies, each of what the last has
+/// made, would otherwise fill any memory.
+pub(super) const MAX_COPIED: usize = 8 * 1024 * 1024;
 
 /// How deep a patch may nest a document. What is stored must be read again, and the JSON reader stops at 128.
 const MAX_DEPTH: usize = 100;
 
-/// Applies a patch. The document is of no use after an error.
-pub(super) fn apply(document: &mut Value, patch: Patch) -> Result<(), WriteError> {
+/// Applies a patch that may copy up to `most` bytes of memory, and at most [`MAX_COPIED`]. Returns how many it has copied. The document is
+/// of no use after an error.
+pub(super) fn apply(document: &mut Value, patch: Patch, most: usize) -> Result<usize, WriteError> {
     let mut copied = Size::default();
     for (index, operation) in patch.0.into_iter().enumerate() {
         let path = operation.path().to_string();
@@ -31,7 +32,7 @@ pub(super) fn apply(document: &mut Value, patch: Patch) -> Result<(), WriteError
         if matches!(operation, PatchOperation::Copy(_) | PatchOperation::Move(_)) {
             copied.weight = copied.weight.saturating_add(brought.weight);
         }
-        if copied.weight > MAX_COPIED {
+        if copied.weight > most.min(MAX_COPIED) {
             return Err(fails("copies too much"));
         }
         json_patch::patch(document, &[operation]).map_err(|error| match error.kind {
@@ -42,34 +43,39 @@ pub(super) fn apply(document: &mut Value, patch: Patch) -> Result<(), WriteError
             other => fails(&format!("fails: {other}")),
         })?;
     }
-    Ok(())
+    Ok(copied.weight)
 }
 
 /// How large a value is.
 #[derive(Clone, Copy, Default)]
 struct Size {
-    /// The values in it, and the bytes of their texts.
+    /// The bytes of memory that it takes, about.
     weight: usize,
     /// 1 for a scalar, one more for each object or list around it.
     depth: usize,
 }
 
 impl Size {
+    /// A value by itself: a list of a million nulls takes far more memory than text.
+    const VALUE: usize = size_of::<Value>();
+    /// A name of a field: its text elsewhere, and its place in the index of names.
+    const NAME: usize = size_of::<String>() + 3 * size_of::<usize>();
+
     fn of(value: &Value) -> Size {
         let around = |own: usize, parts: &mut dyn Iterator<Item = Size>| {
-            parts.fold(Size { weight: own, depth: 1 }, |all, part| Size {
+            parts.fold(Size { weight: Self::VALUE + own, depth: 1 }, |all, part| Size {
                 weight: all.weight.saturating_add(part.weight),
                 depth: all.depth.max(part.depth + 1),
             })
         };
         match value {
-            Value::String(text) => Size { weight: 1 + text.len(), depth: 1 },
-            Value::Array(entries) => around(1, &mut entries.iter().map(Size::of)),
+            Value::String(text) => Size { weight: Self::VALUE + text.len(), depth: 1 },
+            Value::Array(entries) => around(0, &mut entries.iter().map(Size::of)),
             Value::Object(fields) => {
-                let names: usize = fields.keys().map(String::len).sum();
-                around(1 + names, &mut fields.values().map(Size::of))
+                let names = fields.keys().map(|name| Self::NAME + name.len()).sum();
+                around(names, &mut fields.values().map(Size::of))
             }
-            _ => Size { weight: 1, depth: 1 },
+            _ => Size { weight: Self::VALUE, depth: 1 },
         }
     }
 }
@@ -82,7 +88,7 @@ mod tests {
 
     fn patched(document: Value, patch: Value) -> Result<Value, WriteError> {
         let mut document = document;
-        apply(&mut document, serde_json::from_value(patch).unwrap()).map(|()| document)
+        apply(&mut document, serde_json::from_value(patch).unwrap(), MAX_COPIED).map(|_| document)
     }
 
     #[test]
@@ -113,6 +119,20 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert!(text.ends_with("copies too much"), "{text}");
+        // Nulls have no text, and each takes the memory of a value.
+        let nulls = |count: usize| json!({"l": vec![Value::Null; count]});
+        let double = json!([{"op": "copy", "from": "/l", "path": "/m"}]);
+        assert!(patched(nulls(MAX_COPIED / size_of::<Value>() / 2), double.clone()).is_ok());
+        assert!(matches!(patched(nulls(MAX_COPIED / size_of::<Value>() + 1), double), Err(WriteError::Patch(_))));
+    }
+
+    #[test]
+    fn what_a_patch_has_copied_is_told_and_may_be_bounded_further() {
+        let patch: Patch = serde_json::from_value(json!([{"op": "copy", "from": "/a", "path": "/b"}])).unwrap();
+        let copied = apply(&mut json!({"a": "x".repeat(100)}), patch.clone(), MAX_COPIED).unwrap();
+        assert_eq!(copied, size_of::<Value>() + 100);
+        assert!(apply(&mut json!({"a": "x".repeat(100)}), patch.clone(), copied).is_ok());
+        assert!(apply(&mut json!({"a": "x".repeat(100)}), patch, copied - 1).is_err());
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(super) struct Shared {
     admissions: RwLock<Vec<Arc<dyn Admission>>>,
     /// One commit at a time: a candidate is judged against the entities it will stand beside.
     pub(super) writing: Mutex<()>,
+    /// One batch at a time that is only tried.
+    pub(super) trying: Mutex<()>,
     /// Those that wait for their turn.
     pub(super) queue: WriteQueue,
     faults: Arc<StandingFaults>,
@@ -78,6 +80,7 @@ impl EntityService {
             current: watch::Sender::new(Arc::new(set)),
             admissions: RwLock::default(),
             writing: Mutex::new(()),
+            trying: Mutex::new(()),
             queue: WriteQueue::default(),
             faults: Arc::default(),
             unread: Mutex::default(),

@@ -52,7 +52,7 @@ pub(super) fn change(db: &Connection, change: &AccessChange, event: &str) -> rus
             (!keep_admin || *role == Role::Admin || operators::is_spare(db, name)?)
                 && operators::set_role(db, name, *role)?
         }
-        AccessChange::LoginLink(ticket) => sqlite_sign_in::put_ticket(db, ticket)?,
+        AccessChange::LoginLink(ticket) => sqlite_sign_in::put_ticket(db, ticket, None)?,
         AccessChange::SecondFactorConfirm { name, step, at_millis, recovery_codes, keep_session } => {
             sqlite_sign_in::confirm(db, name, (*step, *at_millis), recovery_codes, keep_session)?
         }

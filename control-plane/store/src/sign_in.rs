@@ -13,9 +13,9 @@ pub trait SignInStore {
     /// Ends the sessions of an operator but for the one with the token of the SHA-256 `keep`, and returns how many.
     fn sessions_end(&self, operator: &str, keep: Option<[u8; 32]>) -> Pending<'_, u64>;
 
-    /// Keeps a ticket; false when the operator is gone. Of an operator's tickets of one kind the ten that end last are kept, of login
+    /// Keeps a ticket of an operator whose password is still the one with this hash; false when it is not, or the operator is gone. Of an operator's tickets of one kind the ten that end last are kept, of login
     /// links one.
-    fn ticket_put(&self, ticket: Ticket) -> Pending<'_, bool>;
+    fn ticket_put(&self, ticket: Ticket, password_hash: &str) -> Pending<'_, bool>;
 
     /// The ticket of this SHA-256 that has not ended at `now_millis`, and whose it is.
     fn ticket(&self, sha256: [u8; 32], now_millis: u64) -> Pending<'_, Option<(Ticket, Operator)>>;
@@ -29,7 +29,7 @@ pub trait SignInStore {
     /// Forgets the tickets and ceremonies that ended at or before `now_millis`, and returns how many.
     fn tickets_sweep(&self, now_millis: u64) -> Pending<'_, u64>;
 
-    /// Keeps a ceremony. Of all ceremonies the 10,000 that end last are kept: clients without a session begin them.
+    /// Keeps a ceremony. Of each kind the 10,000 that end last are kept: clients without a session begin some.
     fn ceremony_put(&self, ceremony: Ceremony) -> Pending<'_, ()>;
 
     /// Ends the ceremony of this SHA-256 and kind; `None` where it has ended at `now_millis`, and ever after.

@@ -44,7 +44,7 @@ impl PasskeyStore for SqliteStore {
     }
 }
 
-/// Adds a passkey and ends the operator's other sessions; false where the operator is gone or has [`PASSKEYS`], or the credential is there.
+/// Adds a passkey, and ends the operator's other sessions and a second factor that is not confirmed; false where the operator is gone or has [`PASSKEYS`], or the credential is there.
 pub(super) fn add(db: &Connection, passkey: &Passkey, keep_session: &[u8; 32]) -> rusqlite::Result<bool> {
     let insert = "INSERT INTO passkey (credential, operator, name, public_key, sign_count, created_at, used_at)
         SELECT ?1, name, ?3, ?4, ?5, ?6, ?7 FROM operator
@@ -54,6 +54,8 @@ pub(super) fn add(db: &Connection, passkey: &Passkey, keep_session: &[u8; 32]) -
         params![credential, operator, name, public_key, sign_count, created_at_millis, used_at_millis, PASSKEYS];
     let added = db.execute(insert, values)? > 0;
     if added {
+        // It was begun without a passkey as a proof.
+        db.execute("DELETE FROM second_factor WHERE operator = ?1 AND confirmed_at IS NULL", [operator])?;
         end_sessions(db, operator, Some(keep_session))?;
     }
     Ok(added)

@@ -8,7 +8,7 @@ use accounts::{Ceremony, CeremonyKind, Operator, Proof, SecondFactor, Session, T
 
 /// Tickets of one kind that an operator has, at most.
 const TICKETS: u32 = 10;
-/// Ceremonies, at most.
+/// Ceremonies of one kind, at most.
 const CEREMONIES: u32 = 10_000;
 
 impl SignInStore for SqliteStore {
@@ -31,8 +31,9 @@ impl SignInStore for SqliteStore {
         }))
     }
 
-    fn ticket_put(&self, ticket: Ticket) -> Pending<'_, bool> {
-        Box::pin(self.write(move |db| put_ticket(db, &ticket)))
+    fn ticket_put(&self, ticket: Ticket, password_hash: &str) -> Pending<'_, bool> {
+        let hash = password_hash.to_owned();
+        Box::pin(self.write(move |db| put_ticket(db, &ticket, Some(&hash))))
     }
 
     fn ticket(&self, sha256: [u8; 32], now_millis: u64) -> Pending<'_, Option<(Ticket, Operator)>> {
@@ -154,13 +155,13 @@ impl SignInStore for SqliteStore {
     }
 }
 
-/// Keeps a ticket; false when the operator is gone.
-pub(super) fn put_ticket(db: &Connection, ticket: &Ticket) -> rusqlite::Result<bool> {
+/// Keeps a ticket; false when the operator is gone, or has another password than the one with this hash.
+pub(super) fn put_ticket(db: &Connection, ticket: &Ticket, password_hash: Option<&str>) -> rusqlite::Result<bool> {
     let insert = "INSERT INTO login_ticket (sha256, operator, kind, until_millis, failures)
-        SELECT ?1, name, ?3, ?4, ?5 FROM operator WHERE name = ?2";
+        SELECT ?1, name, ?3, ?4, ?5 FROM operator WHERE name = ?2 AND (?6 IS NULL OR password_hash = ?6)";
     let kind = ticket.kind.as_str();
-    let put =
-        db.execute(insert, params![ticket.sha256, ticket.operator, kind, ticket.until_millis, ticket.failures])?;
+    let Ticket { sha256, operator, until_millis, failures, .. } = ticket;
+    let put = db.execute(insert, params![sha256, operator, kind, until_millis, failures, password_hash])?;
     let most = if ticket.kind == TicketKind::Link { 1 } else { TICKETS };
     let superfluous = "DELETE FROM login_ticket WHERE sha256 IN (
         SELECT sha256 FROM login_ticket WHERE operator = ?1 AND kind = ?2
@@ -175,8 +176,8 @@ fn put_ceremony(db: &Connection, ceremony: &Ceremony) -> rusqlite::Result<()> {
     let Ceremony { sha256, kind, operator, data, until_millis } = ceremony;
     db.execute(insert, params![sha256, kind.as_str(), operator, data, until_millis])?;
     let superfluous = "DELETE FROM ceremony WHERE sha256 IN (
-        SELECT sha256 FROM ceremony ORDER BY until_millis DESC, sha256 LIMIT -1 OFFSET ?1)";
-    db.execute(superfluous, [CEREMONIES]).map(|_| ())
+        SELECT sha256 FROM ceremony WHERE kind = ?1 ORDER BY until_millis DESC, sha256 LIMIT -1 OFFSET ?2)";
+    db.execute(superfluous, params![kind.as_str(), CEREMONIES]).map(|_| ())
 }
 
 /// Makes logins need the second factor of an operator; false where there is none, or one that they need already.
@@ -224,4 +225,31 @@ fn find_ticket(db: &Connection, sha256: &[u8; 32], now_millis: u64) -> rusqlite:
 
 fn count(rows: usize) -> u64 {
     u64::try_from(rows).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ceremonies_of_one_kind_push_out_none_of_another() {
+        let mut db = Connection::open_in_memory().unwrap();
+        super::super::schema::migrate(&mut db).unwrap();
+        let put = |id: u32, kind, until_millis| {
+            let mut sha256 = [0; 32];
+            sha256[..4].copy_from_slice(&id.to_be_bytes());
+            let ceremony = Ceremony { sha256, kind, operator: String::new(), data: String::new(), until_millis };
+            put_ceremony(&db, &ceremony).unwrap();
+        };
+        put(0, CeremonyKind::PasskeyConfirm, 1);
+        db.execute_batch("BEGIN").unwrap();
+        for id in 1..=CEREMONIES + 5 {
+            put(id, CeremonyKind::Oidc, 1_000);
+        }
+        let of = |kind: CeremonyKind| -> u32 {
+            let count = "SELECT count(*) FROM ceremony WHERE kind = ?1";
+            db.query_row(count, [kind.as_str()], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((of(CeremonyKind::PasskeyConfirm), of(CeremonyKind::Oidc)), (1, CEREMONIES));
+    }
 }

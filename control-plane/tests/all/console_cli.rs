@@ -171,7 +171,7 @@ fn a_provider_that_is_wrong_ends_the_start_and_one_that_is_silent_does_not() {
         run_with(&["operator", "add", "alice", "--email", "a@example.com", "--data", path], PASSWORD).status.success()
     );
     assert_eq!(login(&server, "alice", PASSWORD).0, 200);
-    let (status, _, body) = exchange(&server.rest, &[], "POST", &format!("{NS}/session/_oidc_begin"), "").unwrap();
+    let (status, _, body) = exchange(&server.rest, &[], "POST", &format!("{NS}/session/_oidc_begin"), "{}").unwrap();
     assert_eq!((status, body.contains("provider_failed")), (503, true), "{body}");
     let log = fs::read_to_string(&server.log).unwrap();
     assert!(log.contains("http://127.0.0.1:1"), "{log}");

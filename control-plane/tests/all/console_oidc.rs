@@ -198,16 +198,16 @@ async fn a_provider_that_fails_is_reported_and_passwords_go_on() {
     assert_eq!(enter(&double, &console).await.status, 200);
 
     let silent = double.console(|settings| settings.issuer = "http://127.0.0.1:1".to_owned()).await;
-    let begun = silent.send("POST", "/session/_oidc_begin", &[], None).await;
+    let begun = silent.send("POST", "/session/_oidc_begin", &[], Some(&json!({}))).await;
     assert_eq!((begun.status.as_u16(), &begun.body["error"]), (503, &json!("provider_failed")));
     let methods = silent.send("GET", "/session/_methods", &[], None).await.body;
     assert_eq!(methods["provider"]["available"], false);
     assert_eq!(silent.try_login(1, "alice", PASSWORD).await.status, 200);
     // One of another name: the issuer is compared with what was configured.
     let other = double.console(|settings| settings.issuer = settings.issuer.replace("127.0.0.1", "localhost")).await;
-    assert_eq!(other.send("POST", "/session/_oidc_begin", &[], None).await.status, 503);
+    assert_eq!(other.send("POST", "/session/_oidc_begin", &[], Some(&json!({}))).await.status, 503);
     let without = ConsoleApi::new().await;
-    assert_eq!(without.send("POST", "/session/_oidc_begin", &[], None).await.body["error"], "no_provider");
+    assert_eq!(without.send("POST", "/session/_oidc_begin", &[], Some(&json!({}))).await.body["error"], "no_provider");
     assert_eq!(without.send("GET", "/session/_methods", &[], None).await.body["provider"], Value::Null);
 }
 
@@ -315,8 +315,15 @@ async fn logins_that_are_begun_and_never_end_are_throttled() {
     for _ in 0..30 {
         begin(&console, 9).await;
     }
-    let waits = console.send_from(9, "POST", "/session/_oidc_begin", &[], None).await;
+    let waits = console.send_from(9, "POST", "/session/_oidc_begin", &[], Some(&json!({}))).await;
     assert_eq!((waits.status.as_u16(), &waits.body["error"]), (429, &json!("too_many_failures")), "{}", waits.text);
+    // A page of another site cannot begin logins for its visitors: browsers ask first before they send this media type.
+    for _ in 0..40 {
+        let foreign =
+            console.send_from(7, "POST", "/session/_oidc_begin", &[("content-type", "text/plain")], None).await;
+        assert_eq!(foreign.status, 415, "{}", foreign.text);
+    }
+    assert_eq!(console.try_login(7, "alice", PASSWORD).await.status, 200);
     // So are guesses at states.
     let guess = json!({ "state": "A".repeat(43), "code": "x" });
     for _ in 0..30 {

@@ -7,6 +7,7 @@ use accounts::{Operator, RelyingParty, Role};
 use api::console::LoginRules;
 use serde_json::{Value, json};
 
+use crate::console_second_factor::App;
 use crate::console_support::{BEGINNING, ConsoleApi, Login, PASSWORD};
 use crate::entities_support::Answer;
 use crate::passkey_support::{Authenticator, ORIGIN, PRESENT};
@@ -251,6 +252,50 @@ async fn passkeys_are_added_and_removed_with_proofs() {
     assert_eq!(console.get(&login, "/session/_me").await.status, 401);
     assert_eq!(enter(&console, &mut key).await.status, 401);
     assert_eq!(console.try_login(1, "anna", PASSWORD).await.body["done"], true);
+}
+
+#[tokio::test]
+async fn a_session_gets_past_a_passkey_neither_by_an_app_nor_by_a_password() {
+    let console = console(false).await;
+    let (login, mut key) = anna(&console).await;
+    let confirm = async |key: &mut Authenticator| {
+        let begun = console.post(&login, "/session/_passkey_confirm_begin", &json!({})).await;
+        key.get(&begun.body["options"])
+    };
+    let (enrol, renew) = ("/session/_second_factor_enrol", "/session/_password");
+    let with = |mut body: Value, credential: Value| {
+        body["credential"] = credential;
+        body
+    };
+    let (app, password) =
+        (json!({ "password": PASSWORD }), json!({ "password": PASSWORD, "new_password": "another horse battery" }));
+    for (path, body) in [(enrol, &app), (renew, &password)] {
+        let refused = console.post(&login, path, body).await;
+        assert_eq!((refused.status.as_u16(), &refused.body["error"]), (403, &json!("second_factor_needed")), "{path}");
+    }
+    let begun = console.post(&login, enrol, &with(app, confirm(&mut key).await)).await;
+    assert_eq!(begun.status, 200, "{}", begun.text);
+    // A passkey that is added meanwhile ends what was begun without it.
+    let proof = with(json!({ "password": PASSWORD }), confirm(&mut key).await);
+    assert_eq!(add(&console, &login, &mut Authenticator::ed25519(2), &proof).await.status, 200);
+    let code = App(begun.body["secret"].as_str().unwrap().to_owned()).code(&console, 0);
+    let late = console.post(&login, "/session/_second_factor_confirm", &json!({ "code": code })).await;
+    assert_eq!((late.status.as_u16(), &late.body["error"]), (409, &json!("not_begun")));
+    let renewed = console.post(&login, renew, &with(password, confirm(&mut key).await)).await;
+    assert_eq!(renewed.status, 200, "{}", renewed.text);
+    // An operator without a password has the passkey as the only proof.
+    let alice = console.login("alice").await;
+    let reset = console.post(&alice, "/operators/_reset_password", &json!({ "name": "anna" })).await;
+    assert_eq!(reset.status, 200, "{}", reset.text);
+    let entered = enter(&console, &mut key).await;
+    let login = Login {
+        cookie: entered.header("set-cookie").split(';').next().unwrap().to_owned(),
+        csrf: entered.body["csrf_token"].as_str().unwrap().to_owned(),
+    };
+    for (path, body) in [(enrol, json!({})), (renew, json!({ "new_password": "stolen horse battery" }))] {
+        let refused = console.post(&login, path, &body).await;
+        assert_eq!(refused.body["error"], "second_factor_needed", "{path}");
+    }
 }
 
 #[tokio::test]

@@ -204,6 +204,78 @@ async fn what_the_judges_refuse_is_left_out_and_all_else_is_judged_at_once() {
 }
 
 #[tokio::test]
+async fn lines_that_are_all_bad_are_not_judged_one_by_one() {
+    let api = Api::new().await;
+    let judge = Arc::new(Judge::default());
+    api.state.entities.add_admission(Arc::clone(&judge) as Arc<dyn Admission>);
+    let lines: Vec<Value> = (0..2000).map(|index| json!({"id": format!("r{index}"), "tags": ["bad"]})).collect();
+    let (_, results) = bulk(&api, "POST", "/waf-rulesets/_bulk?dry_run=true", &lines).await;
+    assert_eq!(statuses(&results), [400; 2000]);
+    assert_eq!(results[1999]["error_description"], "something is bad");
+    let asked = judge.asked.load(Ordering::SeqCst);
+    assert!(asked < 500, "judged {asked} times");
+}
+
+/// A judge that takes its time with what it is to find slow.
+struct SlowJudge {
+    begun: tokio::sync::Notify,
+    end: std::sync::Mutex<std::sync::mpsc::Receiver<()>>,
+}
+
+impl Admission for SlowJudge {
+    fn admit(&self, _: &EntitySet, _: &EntityRef) -> Result<Vec<String>, Vec<FieldProblem>> {
+        Ok(Vec::new())
+    }
+
+    fn admit_all(&self, set: &EntitySet, _: &[EntityRef]) -> Result<Vec<entities::Warning>, Vec<entities::Refusal>> {
+        if set.all::<waf::control::WafRuleset>().any(|ruleset| ruleset.head.id == "slow") {
+            self.begun.notify_one();
+            let _ = self.end.lock().unwrap().recv();
+        }
+        Ok(Vec::new())
+    }
+}
+
+#[tokio::test]
+async fn a_batch_that_is_only_tried_holds_up_no_write() {
+    let api = Api::new().await;
+    let (end, ended) = std::sync::mpsc::channel();
+    let judge = Arc::new(SlowJudge { begun: tokio::sync::Notify::new(), end: std::sync::Mutex::new(ended) });
+    api.state.entities.add_admission(Arc::clone(&judge) as Arc<dyn Admission>);
+    let lines = [json!({"id": "slow"})];
+    let tried = bulk(&api, "POST", "/waf-rulesets/_bulk?dry_run=true", &lines);
+    let meanwhile = async {
+        judge.begun.notified().await;
+        let written = api.call("POST", "/waf-rulesets", Some(json!({"id": "quick"}))).await;
+        end.send(()).unwrap();
+        written
+    };
+    let ((_, results), written) = tokio::join!(tried, meanwhile);
+    assert_eq!((statuses(&results), written.status.as_u16()), (vec![201], 201), "{}", written.text);
+    assert_eq!(api.call("GET", "/waf-rulesets/_count", None).await.body["count"], 1);
+}
+
+#[tokio::test]
+async fn patches_of_a_batch_copy_no_more_than_one_batch_may() {
+    let api = Api::new().await;
+    let double = |times: usize| {
+        let copies =
+            (0..times).map(|at| json!({"op": "copy", "from": "/metadata/m", "path": format!("/metadata/m/c{at}")}));
+        let first = json!({"op": "add", "path": "/metadata/m", "value": {"l": vec![Value::Null; 1000]}});
+        Value::Array([first].into_iter().chain(copies).collect())
+    };
+    let line =
+        |id: String, times| json!({"op": "patch", "collection": "waf-rulesets", "id": id, "patch": double(times)});
+    let made: Vec<Value> = (0..40).map(|at| json!({"id": format!("r{at}")})).collect();
+    assert_eq!(statuses(&bulk(&api, "POST", "/waf-rulesets/_bulk", &made).await.1), [201; 40]);
+    let lines: Vec<Value> = (0..40).map(|at| line(format!("r{at}"), if at == 0 { 13 } else { 5 })).collect();
+    let (_, results) = bulk(&api, "POST", "/_bulk?dry_run=true", &lines).await;
+    assert_eq!((&results[0]["status"], &results[0]["error"]), (&json!(400), &json!("invalid_patch")), "{}", results[0]);
+    assert_eq!(results[1]["status"], 200, "{}", results[1]);
+    assert_eq!(results[39]["error"], "invalid_patch", "{}", results[39]);
+}
+
+#[tokio::test]
 async fn rules_that_do_not_compile_name_their_line() {
     let api = Api::new().await;
     api.state.entities.add_admission(Arc::new(Compiler::new(Settings::default())));

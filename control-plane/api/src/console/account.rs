@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::body::{self, Body};
 use super::describe::{self, Common as _};
 use super::enter::Caller;
+use super::passkeys::{ForPasskeys as _, PasskeyCredential, Proofs};
 use super::state::Console;
 use super::who::Who;
 use crate::error::ApiError;
@@ -20,8 +21,8 @@ use base::clock;
 use events::AuditAction;
 use store::AccessChange;
 
-/// The bytes of a body, at most.
-const MAX_BODY: usize = 16 * 1024;
+/// The bytes of a body, at most: keys and signatures of RSA have some hundred.
+const MAX_BODY: usize = 32 * 1024;
 
 /// A session.
 #[derive(Deserialize, JsonSchema)]
@@ -37,6 +38,10 @@ pub(super) struct SessionName {
 struct NewPassword {
     /// The current password, if there is one.
     password: Option<String>,
+    /// A code of the app or a recovery code, if the operator has the app.
+    code: Option<String>,
+    /// Or the answer of a passkey to `session/_passkey_confirm_begin`.
+    credential: Option<PasskeyCredential>,
     /// The new one: 12 characters to 1024 bytes.
     new_password: String,
 }
@@ -82,12 +87,12 @@ async fn password(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let NewPassword { password, new_password } = body::read(&headers, body)?;
+    let NewPassword { password, code, credential, new_password } = body::read(&headers, body)?;
     let now = console.now();
     if let Some(problem) = password_problem(&new_password) {
         return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_password", problem));
     }
-    console.demand_password(&who.operator, password, who.source, now).await?;
+    console.demand_proofs(&who.operator, Proofs { password, code, credential }, who.source, now).await?;
     let hashing = tokio::task::spawn_blocking(move || hash_password(&new_password)).await;
     let failed = |error: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "no_randomness", error);
     let hash = hashing.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))?;
@@ -95,7 +100,7 @@ async fn password(
     let note = who.note(AuditAction::OperatorPassword, &operator.name, "by the operator", now);
     let change = AccessChange::OperatorPassword { name: operator.name.clone(), hash: hash.clone(), at_millis: now };
     console.inner.store.access_change(change, note).await?;
-    // All sessions have ended with that: a new one for the browser that is here, which is why the second factor is not asked for again.
+    // All sessions have ended with that: a new one for the browser that is here, whose second factor was asked for above.
     operator.password_hash = hash;
     let caller = Caller { source: who.source, headers: &headers };
     let begun = console.begin(&operator, (who.current.session.origin.via, true), caller, now).await?;
@@ -193,14 +198,13 @@ fn describe_revoke_others() -> Operation {
 fn describe_password() -> Operation {
     describe::post("/session/_password", "setOwnPassword", describe::sessions(), "Set the own password")
         .describe(
-            "Ends all sessions and login links of the operator. The answer begins a new session, as a login does.",
+            "Needs the current password, if there is one, and a second factor, if there is one. Ends all sessions and login links of the \
+             operator. The answer begins a new session, as a login does.",
         )
-        .takes("The passwords.", [(JSON, reference("NewPassword"))])
+        .takes("The proofs and the new password.", [(JSON, reference("NewPassword"))])
         .example(json!({ "password": "the current password", "new_password": "another horse battery" }))
         .answers(StatusCode::OK, "The new session.", describe::session(true))
         .with_header(StatusCode::OK, &header::SET_COOKIE, true)
         .fails(StatusCode::BAD_REQUEST, "invalid_password", "the new password is too short or too long.")
-        .fails(StatusCode::INTERNAL_SERVER_ERROR, "no_randomness", "the operating system gives no random bytes.")
-        .asks_for_the_password()
-        .reads_a_body()
+        .asks_for_proofs()
 }

@@ -59,7 +59,7 @@ impl Console {
         let secret = TicketSecret::random().map_err(no_randomness)?;
         let until = now.saturating_add(CODE_TICKET_MILLIS);
         let ticket = secret.ticket(&operator.name, TicketKind::Code(via), until);
-        if !self.inner.store.ticket_put(ticket).await? {
+        if !self.inner.store.ticket_put(ticket, &operator.password_hash).await? {
             return Ok(None);
         }
         count("second_step");

@@ -33,6 +33,12 @@ const MAX_BODY: usize = 16 * 1024;
 /// How often it is looked whether the provider answers.
 const PROBE: Duration = Duration::from_secs(60);
 
+/// What begins a login at the provider: nothing but the media type, which a foreign page cannot send without being asked first. It could
+/// use up what the address of its visitor may try otherwise.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OidcBegin {}
+
 /// What the provider has sent the browser back with.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -63,6 +69,7 @@ pub(super) fn open() -> Routes<Console> {
         .on(describe_methods(), methods)
         .on(describe_begin(), begin)
         .on(describe_finish(), finish)
+        .schema::<OidcBegin>()
         .schema::<OidcFinish>();
     routes.layered(|router| router.layer(DefaultBodyLimit::max(MAX_BODY)))
 }
@@ -75,8 +82,8 @@ async fn methods(State(console): State<Console>) -> Response {
     no_store(Json(json!({ "password": true, "provider": provider, "passkeys": passkeys })).into_response())
 }
 
-async fn begin(State(console): State<Console>, source: Source, headers: HeaderMap) -> Response {
-    no_store(console.oidc_begin(caller(&source, &headers)).await.unwrap_or_else(IntoResponse::into_response))
+async fn begin(State(console): State<Console>, source: Source, headers: HeaderMap, body: Body) -> Response {
+    no_store(console.oidc_begin(caller(&source, &headers), body).await.unwrap_or_else(IntoResponse::into_response))
 }
 
 async fn finish(State(console): State<Console>, source: Source, headers: HeaderMap, body: Body) -> Response {
@@ -89,7 +96,8 @@ impl Console {
         self.inner.login.provider.as_ref().ok_or_else(missing)
     }
 
-    async fn oidc_begin(&self, caller: Caller<'_>) -> Result<Response, ApiError> {
+    async fn oidc_begin(&self, caller: Caller<'_>, body: Body) -> Result<Response, ApiError> {
+        let OidcBegin {} = body::read(caller.headers, body)?;
         let (now, provider) = (self.now(), self.provider()?);
         // A login that is begun counts as failed until it has ended well: each one that waits is a row in the store.
         self.throttle(caller.source, None, now).await?;
@@ -292,6 +300,8 @@ fn describe_begin() -> Operation {
     let url: Value = json!({ "url": { "type": "string", "description": "Where the browser goes: the provider." } });
     describe::post("/session/_oidc_begin", "oidcBegin", describe::sessions(), "Begin a login at the provider")
         .describe("Sets the cookie `palisade_oidc`, without which the login cannot end. It has ten minutes.")
+        .takes("An empty object.", [(JSON, reference("OidcBegin"))])
+        .example(json!({}))
         .answers(StatusCode::OK, "Where the login goes on.", describe::done(url))
         .with_provider()
         .logs_in(true)

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::body::{self, Body};
 use super::describe::{self, Common as _};
 use super::enter::{code_key, no_randomness, wrong_code};
+use super::passkeys::{ForPasskeys as _, PasskeyCredential, Proofs};
 use super::state::Console;
 use super::who::Who;
 use crate::error::ApiError;
@@ -19,8 +20,8 @@ use base::clock;
 use events::AuditAction;
 use store::AccessChange;
 
-/// The bytes of a body, at most.
-const MAX_BODY: usize = 16 * 1024;
+/// The bytes of a body, at most: keys and signatures of RSA have some hundred.
+const MAX_BODY: usize = 32 * 1024;
 
 /// What begins a second factor.
 #[derive(Deserialize, JsonSchema)]
@@ -28,6 +29,8 @@ const MAX_BODY: usize = 16 * 1024;
 struct SecondFactorEnrol {
     /// The operator's password, if there is one.
     password: Option<String>,
+    /// The answer of a passkey to `session/_passkey_confirm_begin`, if the operator has one.
+    credential: Option<PasskeyCredential>,
 }
 
 /// What confirms a second factor.
@@ -78,11 +81,13 @@ async fn enrol(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Value>, ApiError> {
-    let SecondFactorEnrol { password } = body::read(&headers, body)?;
+    let SecondFactorEnrol { password, credential } = body::read(&headers, body)?;
     if who.operator.second_factor {
         return Err(enrolled());
     }
-    console.demand_password(&who.operator, password, who.source, console.now()).await?;
+    // The app and its recovery codes are as good as a passkey: a session must not get them past the passkeys that there are.
+    let proofs = Proofs { password, code: None, credential };
+    console.demand_proofs(&who.operator, proofs, who.source, console.now()).await?;
     let factor = SecondFactor::new(new_secret().map_err(no_randomness)?);
     let stored = console.inner.login.factor_keys.lock(&who.operator.name, &factor.secret).map_err(no_randomness)?;
     if !console.inner.store.second_factor_begin(&who.operator.name, stored).await? {
@@ -223,14 +228,15 @@ fn describe_enrol() -> Operation {
         "uri": { "type": "string", "description": "`otpauth://totp/…`, for a QR code." },
     }));
     describe::post("/session/_second_factor_enrol", "secondFactorEnrol", group(), "Begin a second factor")
-        .describe("Logins do not need it until it is confirmed. Called again, it replaces the secret.")
-        .takes("The password.", [(JSON, reference("SecondFactorEnrol"))])
+        .describe(
+            "Needs the password, if there is one, and a passkey, if there is one. Logins do not need the factor until it is confirmed. \
+             Called again, it replaces the secret.",
+        )
+        .takes("The proofs.", [(JSON, reference("SecondFactorEnrol"))])
         .example(json!({ "password": "the current password" }))
         .answers(StatusCode::OK, "The secret.", answer)
         .fails(StatusCode::CONFLICT, "enrolled", "there is a second factor already.")
-        .fails(StatusCode::INTERNAL_SERVER_ERROR, "no_randomness", "the operating system gives no random bytes.")
-        .asks_for_the_password()
-        .reads_a_body()
+        .asks_for_proofs()
 }
 
 fn describe_confirm() -> Operation {

@@ -195,7 +195,7 @@ impl Double {
 
 /// Begins a login from `192.0.2.<host>`.
 pub(crate) async fn begin(console: &ConsoleApi, host: u8) -> Browser {
-    let begun = console.send_from(host, "POST", "/session/_oidc_begin", &[], None).await;
+    let begun = console.send_from(host, "POST", "/session/_oidc_begin", &[], Some(&json!({}))).await;
     assert_eq!(begun.status, 200, "{}", begun.text);
     let cookie = begun.header("set-cookie");
     for part in ["palisade_oidc=", "; Path=/extensions/svc/extensions/waf/session;", "; HttpOnly; SameSite=Strict"] {

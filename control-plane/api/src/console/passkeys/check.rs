@@ -16,10 +16,10 @@ use accounts::{
 use events::AuditAction;
 
 /// What shows that an operator with a session is still there.
-pub(super) struct Proofs {
-    pub(super) password: Option<String>,
-    pub(super) code: Option<String>,
-    pub(super) credential: Option<PasskeyCredential>,
+pub(in crate::console) struct Proofs {
+    pub(in crate::console) password: Option<String>,
+    pub(in crate::console) code: Option<String>,
+    pub(in crate::console) credential: Option<PasskeyCredential>,
 }
 
 /// Why a passkey is refused, and whose it is.
@@ -134,7 +134,7 @@ impl Console {
     ///
     /// # Errors
     /// 403 `wrong_password`, `wrong_code`, `passkey_refused` or `second_factor_needed`, 429, 503 `busy`.
-    pub(super) async fn demand_proofs(
+    pub(in crate::console) async fn demand_proofs(
         &self,
         operator: &Operator,
         proofs: Proofs,

@@ -135,7 +135,7 @@ pub(super) fn login() -> Operation {
 }
 
 /// What several of these operations have.
-trait ForPasskeys {
+pub(in crate::console) trait ForPasskeys {
     fn needs_a_site(self) -> Self;
     fn asks_for_proofs(self) -> Self;
 }

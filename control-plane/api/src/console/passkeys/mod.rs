@@ -19,9 +19,12 @@ use super::who::Who;
 use crate::error::ApiError;
 use crate::openapi::Routes;
 use accounts::{CeremonyKind, MAX_PASSKEY_NAME, PASSKEYS, Passkey};
-use check::{Proofs, options};
+pub(super) use check::Proofs;
+use check::options;
+pub(super) use describe::ForPasskeys;
 use events::AuditAction;
-use shapes::{NewPasskeyCredential, PasskeyCredential, creation, request, shown};
+pub(super) use shapes::PasskeyCredential;
+use shapes::{NewPasskeyCredential, creation, request, shown};
 use store::AccessChange;
 
 /// The bytes of a body, at most: keys and signatures of RSA have some hundred.

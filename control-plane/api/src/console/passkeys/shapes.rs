@@ -37,7 +37,7 @@ pub(super) struct NewPasskeyResponse {
 /// A credential that signs.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PasskeyCredential {
+pub(in crate::console) struct PasskeyCredential {
     /// The id of the credential.
     pub(super) id: Base64Bytes,
     /// What the authenticator has answered.

@@ -131,12 +131,13 @@ pub(crate) async fn a_ticket_is_used_once(
     reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
 ) {
     let (link, code) = (TicketKind::Link, TicketKind::Code(Via::Link));
-    assert_eq!(store.ticket_put(ticket(1, link, 100)).await, Ok(false), "no such operator");
+    assert_eq!(store.ticket_put(ticket(1, link, 100), "h1").await, Ok(false), "no such operator");
     assert_eq!(store.operator_add(operator("ada", "h1")).await, Ok(true));
+    assert_eq!(store.ticket_put(ticket(1, code, 100), "h2").await, Ok(false), "another password");
     for secret in 1..=12 {
-        assert_eq!(store.ticket_put(ticket(secret, code, 100 + u64::from(secret))).await, Ok(true));
+        assert_eq!(store.ticket_put(ticket(secret, code, 100 + u64::from(secret)), "h1").await, Ok(true));
     }
-    assert_eq!(store.ticket_put(ticket(21, link, 100)).await, Ok(true));
+    assert_eq!(store.ticket_put(ticket(21, link, 100), "h1").await, Ok(true));
     let note = "link".to_owned();
     assert_eq!(store.access_change(AccessChange::LoginLink(ticket(22, link, 90)), note).await, Ok(true));
     let store = reopened(store).await;

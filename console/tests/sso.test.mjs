@@ -165,6 +165,16 @@ test("a passkey is added, logs in alone and as a second step, and is refused as 
   await page.getByRole("button", { name: "Use a passkey" }).click();
   await page.getByRole("navigation").waitFor();
   await page.goto("/console/account");
+  // An app and a new password need the passkey as well: the page asks for it by itself.
+  const renewal = page.locator(".panel", { has: page.getByRole("heading", { name: "Password", exact: true }) });
+  await renewal.getByLabel("Current password").fill(PASSWORD);
+  await renewal.getByLabel("New password").fill(PASSWORD);
+  await renewal.getByRole("button", { name: "Set the password" }).click();
+  await page.getByText("The password is set").waitFor();
+  const app = page.locator(".panel", { has: page.getByRole("heading", { name: "Second factor" }) });
+  await app.getByLabel("Password").fill(PASSWORD);
+  await app.getByRole("button", { name: "Set up" }).click();
+  await app.getByRole("link", { name: "Open in an authenticator" }).waitFor();
   await panel.getByLabel("Current password").fill(PASSWORD);
   await panel.getByRole("button", { name: "Remove laptop" }).click();
   await page.getByText("The passkey is removed.").waitFor();

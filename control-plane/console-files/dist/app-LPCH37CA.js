@@ -1,2 +1,0 @@
-//# allFunctionsCalledOnLoad
-import{hb as a}from"./chunk-SOS5JLFI.js";export{a as mount};

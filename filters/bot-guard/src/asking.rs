@@ -36,10 +36,11 @@ impl Asking {
         if count >= QUESTIONS_A_SECOND || ASKED.get(shared, &key, now).is_some() {
             return;
         }
-        self.second.set((second, count.saturating_add(1)));
         if !has_room(&network(address), now, host) {
             return;
         }
+        // What its network has no room for takes nothing from the others.
+        self.second.set((second, count.saturating_add(1)));
         // Two workers may have come here at once: one of them asks.
         let mut first = false;
         let noted = ASKED.update(shared, &key, now, |known| {

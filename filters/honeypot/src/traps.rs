@@ -78,7 +78,12 @@ impl Traps {
     /// The decoy that a path is, in one of its spellings. `spellings` are what it is with its escapes undone.
     pub(crate) fn decoy(&self, path: &[u8], spellings: &[Vec<u8>]) -> Option<&DecoyPath> {
         let mut all = std::iter::once(path).chain(spellings.iter().map(Vec::as_slice));
-        all.find_map(|path| self.as_it_is(path).or_else(|| self.as_served(&spelling::canonical(path))))
+        all.find_map(|path| {
+            self.as_it_is(path).or_else(|| {
+                let canonical = spelling::canonical(path);
+                self.as_served(&canonical).or_else(|| self.as_folder(canonical, path))
+            })
+        })
     }
 
     /// The decoy that a canonical path is: backends serve `/phpinfo.php` for what is behind it too, and a page for one with a slash
@@ -88,6 +93,15 @@ impl Traps {
         let script =
             path.windows(5).position(|part| part.eq_ignore_ascii_case(b".php/")).and_then(|at| path.get(..at + 4));
         self.as_it_is(path).or_else(|| self.exact(page?)).or_else(|| self.exact(script?))
+    }
+
+    /// The decoy that a canonical path is as a folder: backends list one for a path that ends in `..`.
+    fn as_folder(&self, mut canonical: Vec<u8>, path: &[u8]) -> Option<&DecoyPath> {
+        if canonical.ends_with(b"/") || !leads_up(path) {
+            return None;
+        }
+        canonical.push(b'/');
+        self.as_it_is(&canonical)
     }
 
     /// The decoy that a path is as it stands, but for the case of its letters.
@@ -124,6 +138,14 @@ fn list(head: &CanaryHead, place: Place) -> &[u32] {
         Place::Path => &head.path,
         Place::Query => &head.query,
     }
+}
+
+/// Whether the last segment of a path is `..`, as backends read it.
+fn leads_up(path: &[u8]) -> bool {
+    let path = path.split(|byte| b"\0?#".contains(byte)).next().unwrap_or_default();
+    let segment = path.rsplit(|byte| b"/\\".contains(byte)).next().unwrap_or_default();
+    let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
+    name.trim_ascii_end() == b".."
 }
 
 /// Whether a decoy is sorted at a path or in front of it.

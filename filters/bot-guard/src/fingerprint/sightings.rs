@@ -64,12 +64,16 @@ impl Sightings {
         let Ok(address) = address.parse::<IpAddr>() else { return };
         let (network, now) = (network(address), host.now());
         let key = [ja4.bytes().as_slice(), family.word().as_bytes()].concat();
-        if PAIRS.contains(host.shared(), &key, &network, now) || !self.has_room(now) {
+        let second = now / 1000;
+        let count = Some(self.second.get()).filter(|(counted, _)| *counted == second).map_or(0, |(_, count)| count);
+        if count >= A_SECOND || PAIRS.contains(host.shared(), &key, &network, now) {
             return;
         }
         if NETWORKS.insert(host.shared(), &network, &key, now).membership == Membership::Full {
             return;
         }
+        // What its network has no room for takes nothing from the others.
+        self.second.set((second, count.saturating_add(1)));
         let noted = PAIRS.insert(host.shared(), &key, &network, now);
         if noted.membership != Membership::Added {
             return;
@@ -87,12 +91,5 @@ impl Sightings {
     /// Whether a fingerprint came with agents of as many families as the policy says, each from enough networks.
     pub(super) fn rotates(&self, ja4: &Ja4, host: &dyn Host) -> bool {
         self.rotates_from.is_some_and(|from| self.families.contains(host, ja4.bytes(), b"").1 >= from)
-    }
-
-    fn has_room(&self, now: u64) -> bool {
-        let second = now / 1000;
-        let count = Some(self.second.get()).filter(|(counted, _)| *counted == second).map_or(0, |(_, count)| count);
-        self.second.set((second, count.saturating_add(1)));
-        count < A_SECOND
     }
 }

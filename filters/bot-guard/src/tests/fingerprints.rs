@@ -241,6 +241,18 @@ fn a_client_that_varies_its_fingerprint_reports_little() {
 }
 
 #[test]
+fn a_client_that_varies_its_fingerprint_takes_no_sighting_from_others() {
+    let step = FingerprintStep { learn: true, ..evidence() };
+    let (learns, host) = (guard(step, Vec::new(), Vec::new()), FakeHost::at(NOW));
+    for number in 0..2_000 {
+        asks(&*learns, &format!("t13d1516h2_{number:012x}_02713d6af862"), "192.0.2.7", CHROME, &host);
+    }
+    assert_eq!(reported(&host).len(), 16, "a network has its share");
+    asks(&*learns, OF_CHROME, "198.51.100.7", CHROME, &host);
+    assert_eq!(reported(&host).last().map(|seen| seen.network.clone()), Some(vec![198, 51, 100]));
+}
+
+#[test]
 fn accepted_pairs_of_the_table_act_like_those_of_the_policy() {
     let list = BotList { bots: some_bots(), ..BotList::default() };
     let part = list.encode_to_vec();

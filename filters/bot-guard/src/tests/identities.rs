@@ -149,3 +149,18 @@ fn a_flood_of_addresses_asks_little() {
     let of = |start: &[u8]| asked(&host).iter().filter(|key| key[METHOD_BYTES..].starts_with(start)).count();
     assert_eq!((of(&[203, 0, 113]), of(&[0x20, 1, 0xd, 0xb8, 0, 7])), (16, 16), "each network has its share");
 }
+
+#[test]
+fn a_network_that_asks_too_much_takes_no_question_from_others() {
+    let host = FakeHost::at(NOW);
+    let plugin = plugin(step(), some_bots(), None);
+    for low in 0..=255 {
+        meets(&*plugin, &format!("203.0.113.{low}"), &host);
+        meets(&*plugin, &format!("2001:db8:7:{low}::1"), &host);
+    }
+    assert_eq!(asked(&host).len(), 32, "the share of each network");
+    for address in ["198.51.100.7", "2001:db8:8::1"] {
+        meets(&*plugin, address, &host);
+        assert_eq!(asked(&host).last(), Some(&key(&METHOD, address.parse().unwrap())));
+    }
+}

@@ -77,6 +77,14 @@ pub(crate) fn traps(policy: &HoneypotPolicy) -> HoneypotTraps {
             None => exact.entry(lower(path)).or_insert(path),
         };
     }
+    // A slash at the end makes no other path, be it the policy that has it: `/backup/x/..` is `/backup`. What is odd about a decoy is
+    // compared as it is, so that both are there.
+    for path in policy.paths.iter().filter(|path| path.ends_with('/')) {
+        let page = path.trim_end_matches('/');
+        if !page.is_empty() {
+            exact.entry(lower(page)).or_insert(path);
+        }
+    }
     let decoys = |paths: BTreeMap<Vec<u8>, &String>| {
         paths.into_iter().map(|(path, shown)| DecoyPath { path, shown: shown.clone() }).collect::<Vec<_>>()
     };

@@ -23,16 +23,32 @@ impl Numbers {
 }
 
 fn is_decoy(paths: &[String], path: &[u8]) -> bool {
-    let readings = std::iter::once(path.to_vec()).chain(spelling::decoded(path));
-    let readings: Vec<Vec<u8>> = readings.flat_map(|path| [spelling::canonical(&path), path]).collect();
+    let readings: Vec<Vec<u8>> = std::iter::once(path.to_vec()).chain(spelling::decoded(path)).collect();
+    // A folder that is led up to is one with a slash at its end.
+    let is_led_up_to = |path: &&Vec<u8>| {
+        let last = path.rsplit(|byte| b"/\\".contains(byte)).next().unwrap();
+        last == b".." || last.starts_with(b"..;")
+    };
+    let folders = readings.iter().filter(is_led_up_to).map(|path| spelling::canonical(path));
+    let folders: Vec<Vec<u8>> =
+        folders.filter(|path| path != b"/").map(|path| [path.as_slice(), b"/"].concat()).collect();
+    let readings: Vec<Vec<u8>> = readings.into_iter().flat_map(|path| [spelling::canonical(&path), path]).collect();
     let pages: Vec<Vec<u8>> =
         readings.iter().step_by(2).filter_map(|path| Some(path.strip_suffix(b"/")?.to_vec())).collect();
     paths.iter().any(|decoy| {
         let decoy = decoy.to_ascii_lowercase();
-        readings.iter().map(|reading| reading.to_ascii_lowercase()).any(|reading| match decoy.strip_suffix('*') {
-            Some(prefix) => reading.starts_with(prefix.as_bytes()),
-            None => reading == decoy.as_bytes(),
-        }) || (!decoy.ends_with('*') && pages.iter().any(|page| page.eq_ignore_ascii_case(decoy.as_bytes())))
+        // With a slash at its end or without, it is the same.
+        let page = decoy.trim_end_matches('/');
+        readings.iter().chain(&folders).map(|reading| reading.to_ascii_lowercase()).any(|reading| {
+            match decoy.strip_suffix('*') {
+                Some(prefix) => reading.starts_with(prefix.as_bytes()),
+                None => reading == decoy.as_bytes() || !page.is_empty() && reading == page.as_bytes(),
+            }
+        }) || (!decoy.ends_with('*')
+            && pages.iter().any(|served| {
+                served.eq_ignore_ascii_case(decoy.as_bytes())
+                    || !page.is_empty() && served.eq_ignore_ascii_case(page.as_bytes())
+            }))
     })
 }
 

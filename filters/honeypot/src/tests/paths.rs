@@ -103,6 +103,54 @@ fn a_prefix_matches_whatever_follows_and_an_exact_path_nothing_else() {
 }
 
 #[test]
+fn a_slash_at_the_end_of_a_decoy_makes_no_other_path() {
+    let chain = traps(&["/backup/", "/Old//", "/x;y/", "/dots/../", "/both", "/both/", "/data/*"]);
+    for path in [
+        "/backup",
+        "/backup/",
+        "/backup//",
+        "/BACKUP",
+        "/backup?x=/",
+        "/backup/x/..",
+        "/backup/x/%2e%2e",
+        "/backup/x/..;a",
+        "/backup/.",
+        "/y/../backup/x/..%2f",
+        "/backup;a",
+        "/old",
+        "/old/",
+        "/old//",
+        // What is odd about a decoy is compared as it is.
+        "/x;y/",
+        "/x;y",
+        "/dots/../",
+        "/both",
+        "/both/",
+        // What leads up to a folder is in it.
+        "/data/",
+        "/data/x",
+        "/y/../data/x/..",
+        "/y/../data/x/%2e%2e",
+        "/y/../data/x\\..;a",
+    ] {
+        assert!(caught(&chain, path), "{path}");
+    }
+    for path in ["/", "/backups", "/backup/x", "/backup/x/", "/x", "/dots", "/a/backup", "/data", "/y/../data"] {
+        assert!(!caught(&chain, path), "{path}");
+    }
+    let host = FakeHost::at(0);
+    status(&chain, get(b"/backup/x/..", &[]), &host);
+    status(&chain, get(b"/both", &[]), &host);
+    let messages: Vec<String> =
+        host.events_json().iter().map(|event| event["message"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(
+        messages,
+        ["/backup/", "/both"].map(|decoy| format!("honeypot `traps`: the decoy path `{decoy}` was asked for")),
+        "as the policy has it"
+    );
+}
+
+#[test]
 fn a_script_is_served_for_what_is_behind_its_name() {
     let chain = traps(&["/phpinfo.php", "/old/setup.PHP", "/x.html"]);
     for path in ["/phpinfo.php/", "/phpinfo.php/x/y", "/PHPinfo.php/x", "/old/setup.php;a/x", "/phpinfo.php%2fx"] {

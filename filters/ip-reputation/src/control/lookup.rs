@@ -126,8 +126,8 @@ fn of_bouncer<'a>(
 
 /// A zone that lists an address, by what was found out of it.
 fn of_zone<'a>(zone: &DnsblZone, names: &'a (String, String), found: &Found) -> Option<Hit<'a>> {
-    let codes = found.listed.get(&zone_key(zone))?;
-    let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
+    let listing = found.listed.get(&zone_key(zone))?;
+    let codes: Vec<String> = listing.codes.iter().map(ToString::to_string).collect();
     Some(Hit {
         kind: "dnsbl",
         id: &names.0,

@@ -147,8 +147,10 @@ impl Gatherer {
             Some((directory_label(identifier.as_bytes()), directory.in_force(now)?.set.clone()))
         });
         let in_force: InForce = in_force.collect();
-        // Gateways keep the table of the control plane before while nothing is known: right after the first start.
-        let waits = self.published.is_none() && in_force.is_empty() && !self.directories.is_empty();
+        // Gateways keep the table of the control plane before while nothing is known: right after the first start. A directory that is known
+        // and too old is none any more, there as well.
+        let knows_none = self.directories.values().all(|directory| directory.current.is_none());
+        let waits = self.published.is_none() && in_force.is_empty() && !self.directories.is_empty() && knows_none;
         if waits || self.published.as_ref() == Some(&in_force) {
             return;
         }

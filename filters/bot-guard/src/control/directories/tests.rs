@@ -322,6 +322,10 @@ async fn a_directory_that_nobody_confirms_counts_for_nothing_after_a_week() {
     world.fails("503").await;
     assert_eq!(world.of(&server), None);
     assert!(!world.runtime.directories()[0].in_force);
+    // A table without it: gateways would keep the one that they have.
+    let published = world.material.get(KEYS).unwrap();
+    let table = Keys::load(published.chunks(KEYS).flat_map(|chunk| chunk.data).collect()).unwrap();
+    assert_eq!(table.rows(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -140,8 +140,10 @@ impl Gatherer {
             self.lists.iter().filter_map(|(url, list)| Some((label(url), list.in_force(now)?))).collect();
         let made_of: Vec<(String, [u8; 32])> =
             lists.iter().map(|(label, list)| (label.clone(), list.list.hash)).collect();
-        // Gateways keep the table of the control plane before while nothing is known: right after the first start.
-        let waits = self.published.is_none() && made_of.is_empty() && !self.lists.is_empty();
+        // Gateways keep the table of the control plane before while nothing is known: right after the first start. A list that is known and
+        // too old is none any more, there as well.
+        let knows_none = self.lists.values().all(|list| list.current.is_none());
+        let waits = self.published.is_none() && made_of.is_empty() && !self.lists.is_empty() && knows_none;
         if waits || self.published.as_ref() == Some(&made_of) {
             return;
         }

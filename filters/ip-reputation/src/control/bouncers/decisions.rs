@@ -53,17 +53,15 @@ struct Held {
     id: i64,
     /// When it ends, in milliseconds since 1970.
     until: u64,
-    /// Further ones, of a service that sends them.
-    more: Vec<(i64, u64)>,
+    /// Further ones; `None` where a list of all decisions had one alone, and its deletion is by the key. Otherwise each is deleted by its id,
+    /// the last one as well: services repeat deletions.
+    more: Option<Vec<(i64, u64)>>,
 }
 
 /// All decisions of one service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decisions {
     held: HashMap<Key, Held>,
-    /// The service sends several decisions on one key, and deletes them one by one. Usually it sends the longest, and a deletion when there
-    /// is none left; it may name any.
-    pub(super) one_by_one: bool,
     /// No decision ends before then.
     next_end: u64,
 }
@@ -80,9 +78,12 @@ pub(in super::super) struct Counts {
 }
 
 impl Decisions {
-    /// None, of a service that sends and deletes them in that way.
-    pub(super) fn of(one_by_one: bool) -> Decisions {
-        Decisions { one_by_one, ..Decisions::default() }
+    /// A list of all decisions. Usually a service has one on each key, the longest, and a deletion when there is none left; it may name any.
+    /// What the service has on one key in two spellings is several, and so is what it does not sum up.
+    pub(super) fn of_list(list: Vec<Decision>, now: u64) -> Decisions {
+        let mut decisions = Decisions::default();
+        decisions.take(list, now, Decisions::insert_listed);
+        decisions
     }
 
     /// How many keys have a decision.
@@ -93,7 +94,7 @@ impl Decisions {
     /// Those that are in force, as (key, id, end). Several on one key come one after the other.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, i64, u64)> {
         self.held.iter().flat_map(|(key, held)| {
-            let more = held.more.iter().map(move |(id, until)| (key, *id, *until));
+            let more = held.more.iter().flatten().map(move |(id, until)| (key, *id, *until));
             std::iter::once((key, held.id, held.until)).chain(more)
         })
     }
@@ -115,24 +116,37 @@ impl Decisions {
         counts
     }
 
-    /// Takes a decision that ends then; whether its key had none before.
+    /// Takes a decision of a list of all, which ends then; whether its key had none before. A second one on a key is a further one.
+    pub(super) fn insert_listed(&mut self, key: Key, id: i64, until: u64) -> bool {
+        self.insert_as(key, id, until, true)
+    }
+
+    /// Takes a decision that is new, and ends then; whether its key had none before. A second one on a key is the one that counts from now
+    /// on, unless the list of all had several on it.
     pub(super) fn insert(&mut self, key: Key, id: i64, until: u64) -> bool {
+        self.insert_as(key, id, until, false)
+    }
+
+    fn insert_as(&mut self, key: Key, id: i64, until: u64, listed: bool) -> bool {
         self.next_end = if self.held.is_empty() { until } else { self.next_end.min(until) };
         match self.held.entry(key) {
             Entry::Vacant(place) => {
-                place.insert(Held { id, until, more: Vec::new() });
+                place.insert(Held { id, until, more: None });
                 true
             }
             Entry::Occupied(mut place) => {
                 let held = place.get_mut();
-                if held.id == id || !self.one_by_one {
+                if held.id == id || held.more.is_none() && !listed {
                     // The same one again, or the one that counts from now on.
                     (held.id, held.until) = (id, until);
-                } else if let Some(known) = held.more.iter_mut().find(|(known, _)| *known == id) {
+                    return false;
+                }
+                let more = held.more.get_or_insert_default();
+                if let Some(known) = more.iter_mut().find(|(known, _)| *known == id) {
                     known.1 = until;
-                } else if held.more.len() < MAX_FURTHER {
-                    held.more.push((id, until));
-                } else if let Some(first) = held.more.iter_mut().min_by_key(|(_, until)| *until)
+                } else if more.len() < MAX_FURTHER {
+                    more.push((id, until));
+                } else if let Some(first) = more.iter_mut().min_by_key(|(_, until)| *until)
                     && first.1 < until
                 {
                     *first = (id, until);
@@ -144,11 +158,15 @@ impl Decisions {
 
     /// Takes what is new; whether a key has a decision that had none.
     pub(super) fn add(&mut self, new: Vec<Decision>, now: u64) -> bool {
+        self.take(new, now, Decisions::insert)
+    }
+
+    fn take(&mut self, new: Vec<Decision>, now: u64, insert: fn(&mut Decisions, Key, i64, u64) -> bool) -> bool {
         let mut changed = false;
         for Decision { key, id, left_millis } in new {
             let Ok(left) = u64::try_from(left_millis) else { continue };
             if left > 0 && (self.held.len() < MAX_DECISIONS || self.held.contains_key(&key)) {
-                changed |= self.insert(key, id, now.saturating_add(left));
+                changed |= insert(self, key, id, now.saturating_add(left));
             }
         }
         changed
@@ -158,17 +176,20 @@ impl Decisions {
     pub(super) fn delete(&mut self, deleted: &[Decision]) -> bool {
         let mut changed = false;
         for Decision { key, id, .. } in deleted {
-            if !self.one_by_one {
-                changed |= self.held.remove(key).is_some();
-                continue;
-            }
             let Some(held) = self.held.get_mut(key) else { continue };
-            held.more.retain(|(known, _)| known != id);
-            if held.id == *id {
-                match held.more.pop() {
-                    Some((id, until)) => (held.id, held.until) = (id, until),
-                    None => changed |= self.held.remove(key).is_some(),
+            let next = match &mut held.more {
+                None => None,
+                Some(more) => {
+                    more.retain(|(known, _)| known != id);
+                    if held.id != *id {
+                        continue;
+                    }
+                    more.pop()
                 }
+            };
+            match next {
+                Some((id, until)) => (held.id, held.until) = (id, until),
+                None => changed |= self.held.remove(key).is_some(),
             }
         }
         changed
@@ -182,13 +203,15 @@ impl Decisions {
         let before = self.held.len();
         let mut next_end = u64::MAX;
         self.held.retain(|_, held| {
-            held.more.retain(|(_, until)| *until > now);
+            if let Some(more) = &mut held.more {
+                more.retain(|(_, until)| *until > now);
+            }
             if held.until <= now {
-                let Some((id, until)) = held.more.pop() else { return false };
+                let Some((id, until)) = held.more.as_mut().and_then(Vec::pop) else { return false };
                 (held.id, held.until) = (id, until);
             }
-            next_end =
-                held.more.iter().map(|(_, until)| *until).chain([next_end, held.until]).min().unwrap_or(next_end);
+            let more = held.more.iter().flatten().map(|(_, until)| *until);
+            next_end = more.fold(next_end.min(held.until), u64::min);
             true
         });
         self.next_end = next_end;
@@ -202,7 +225,7 @@ impl Decisions {
 
     /// Whether a key has several decisions.
     pub(super) fn has_several(&self) -> bool {
-        self.held.values().any(|held| !held.more.is_empty())
+        self.held.values().any(|held| held.more.is_some())
     }
 
     /// Whether both have decisions on the same keys.

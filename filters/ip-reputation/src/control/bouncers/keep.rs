@@ -35,7 +35,7 @@ pub(super) const PREFIX: &str = "svc-bouncers/";
 pub(super) fn encode(source: &str, last_sync: u64, decisions: &Decisions) -> Vec<u8> {
     let mut out = GzEncoder::new(Vec::new(), Compression::fast());
     // Writing into memory has no way to fail.
-    let _ = writeln!(out, "{VERSION}\n{source}\n{last_sync}\n{}", u8::from(decisions.one_by_one));
+    let _ = writeln!(out, "{VERSION}\n{source}\n{last_sync}\n{}", u8::from(decisions.has_several()));
     for (Key { scope, subject, kind }, id, until) in decisions.iter() {
         let kind = match kind {
             Kind::Ban => "ban",
@@ -61,7 +61,9 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Kept> {
         return None;
     }
     let (source, last_sync) = (lines.next()?.to_owned(), lines.next()?.parse().ok()?);
-    let mut decisions = Decisions::of(lines.next()? == "1");
+    // Whether keys have several decisions, which releases before looked at: the decisions say it.
+    lines.next()?;
+    let mut decisions = Decisions::default();
     for line in lines.take(2 * MAX_DECISIONS) {
         let mut parts = line.split(' ');
         let (id, until) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -69,7 +71,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Kept> {
         let kind = parts.next()?;
         let kind = if kind == "ban" { Kind::Ban } else { Kind::Other(kind.into()) };
         let subject = subject(scope, parts.next()?)?;
-        decisions.insert(Key { scope, subject, kind }, id, until);
+        decisions.insert_listed(Key { scope, subject, kind }, id, until);
     }
     Some(Kept { source, last_sync, decisions })
 }

@@ -215,9 +215,7 @@ impl Tracked {
         let plan = self.plan.as_ref().map(|plan| plan.source.clone()).unwrap_or_default();
         let Answer { new, rejected, .. } = answer;
         self.rejected = rejected;
-        let mut all = Decisions::of(true);
-        all.add(new, now);
-        all.one_by_one = all.has_several();
+        let all = Decisions::of_list(new, now);
         let before = self.decisions.len();
         let comparable = self.initialized && self.source == plan;
         if comparable && all.len() * 2 < before && self.short == 0 {
@@ -225,7 +223,7 @@ impl Tracked {
             let more = all.iter().map(|(key, id, until)| (key.clone(), id, until)).collect::<Vec<_>>();
             let mut decisions = self.decisions.as_ref().clone();
             for (key, id, until) in more {
-                self.changed |= decisions.insert(key, id, until);
+                self.changed |= decisions.insert_listed(key, id, until);
             }
             self.decisions = Arc::new(decisions);
             self.wants_all = true;
@@ -234,7 +232,10 @@ impl Tracked {
                 all.len()
             ));
         }
-        self.changed |= !self.initialized || !all.same_keys(&self.decisions);
+        let differs = !self.initialized || !all.same_keys(&self.decisions);
+        self.changed |= differs;
+        // A list without any decision is kept as well: what it takes away must not come back after a restart.
+        self.dirty |= differs || self.source != plan;
         self.decisions = Arc::new(all);
         (self.short, self.wants_all, self.whole_at) = (0, false, now);
         (self.initialized, self.source) = (true, plan);

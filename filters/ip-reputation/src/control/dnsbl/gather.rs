@@ -17,7 +17,7 @@ use super::super::runtime::Reputation;
 use super::health::Watched;
 use super::runtime::{Asked, ShownBlocklists};
 use super::settings::{DnsblSettings, server};
-use super::verdicts::{Found, Verdict, Verdicts};
+use super::verdicts::{Found, Listing, Verdict, Verdicts};
 use super::waiting::{Tell, Waiting};
 use super::zone::Zone;
 use crate::{AddressAnswer, AddressQuestion, REPORTS, VERDICTS, read_address, verdict_key};
@@ -244,6 +244,7 @@ impl Gatherer {
         // Where no zone works, and where others were asked than there are now, the next look is soon.
         let is_partial = answers.is_empty() || generation != self.generation;
         let mut found = Found { is_partial, ..Found::default() };
+        let listed_until = after(now, self.settings.listed_ttl_seconds);
         found.unknown.extend(self.zones.iter().map(|watched| watched.zone.key.clone()));
         for (key, outcome) in answers {
             let Some(zone) = self.zones.iter_mut().find(|watched| watched.zone.key == key) else { continue };
@@ -253,18 +254,13 @@ impl Gatherer {
             }
             match outcome {
                 Ok(codes) if codes.is_empty() => {}
-                Ok(codes) => drop(found.listed.insert(key, codes)),
+                Ok(codes) => drop(found.listed.insert(key, Listing { codes, until: listed_until })),
                 Err(_) => found.is_partial = true,
             }
         }
         let key = verdict_key(address);
-        if found.is_partial
-            && let Some(before) = self.verdicts.get(&key, now)
-        {
-            // What a zone has said before holds until its end.
-            for (zone, codes) in &before.found.listed {
-                found.listed.entry(zone.clone()).or_insert_with(|| codes.clone());
-            }
+        if let Some(before) = self.verdicts.found(&key) {
+            found.remember(before, now);
         }
         let settings = &self.settings;
         let seconds = match (found.is_partial, found.listed.is_empty()) {
@@ -272,10 +268,11 @@ impl Gatherer {
             (false, true) => settings.unlisted_ttl_seconds,
             (false, false) => settings.listed_ttl_seconds,
         };
-        let life = u64::from(seconds) * 1000;
-        let until = now.saturating_add(life);
+        let until = after(now, seconds);
+        // Gateways have one end for all listings: the first one.
+        let until = found.first_end().map_or(until, |end| end.min(until));
         // A caller that stays listed has a verdict all the time.
-        let renew = if found.listed.is_empty() { until } else { until - life / 10 };
+        let renew = if found.listed.is_empty() { until } else { until - (until - now) / 10 };
         for tell in tell {
             let _ = tell.send(found.clone());
         }
@@ -386,6 +383,10 @@ async fn look_up(address: IpAddr, zones: Vec<Zone>, resolver: Resolver, generati
         answers.push((key, task.await.unwrap_or_else(|_| Err(UNREADABLE.to_owned()))));
     }
     Ended::LookedUp(address, Answers { generation, answers })
+}
+
+fn after(now: u64, seconds: u32) -> u64 {
+    now.saturating_add(u64::from(seconds) * 1000)
 }
 
 fn resolver(settings: &DnsblSettings) -> Resolver {

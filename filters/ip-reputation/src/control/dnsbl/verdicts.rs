@@ -11,11 +11,19 @@ use crate::AddressVerdict;
 /// The operations of one delta of the table, at most.
 const OPS: usize = 500;
 
+/// What a zone has answered that lists an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Listing {
+    pub(in super::super) codes: Vec<Ipv4Addr>,
+    /// Until when it counts if the zone answers nothing more, in milliseconds since 1970.
+    pub(super) until: u64,
+}
+
 /// What was found out about an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Found {
-    /// The zones that list it by key, with their answers.
-    pub(in super::super) listed: BTreeMap<String, Vec<Ipv4Addr>>,
+    /// The zones that list it, by key.
+    pub(in super::super) listed: BTreeMap<String, Listing>,
     /// A zone could not be asked.
     pub(in super::super) is_partial: bool,
     /// The keys of the zones that have not answered, those among them that are left alone because they fail.
@@ -23,6 +31,20 @@ pub(in super::super) struct Found {
 }
 
 impl Found {
+    /// Takes over what zones that have not answered said before. Each listing keeps its end.
+    pub(super) fn remember(&mut self, before: &Found, now: u64) {
+        for (zone, listing) in &before.listed {
+            if self.unknown.contains(zone) && listing.until > now {
+                self.listed.entry(zone.clone()).or_insert_with(|| listing.clone());
+            }
+        }
+    }
+
+    /// When the first of the listings ends.
+    pub(super) fn first_end(&self) -> Option<u64> {
+        self.listed.values().map(|listing| listing.until).min()
+    }
+
     /// The keys as gateways have them, with [`UNKNOWN`] in front of those of zones that have not answered.
     pub(super) fn keys(&self) -> Vec<u8> {
         let unknown = self.unknown.iter().filter(|key| !self.listed.contains_key(*key));
@@ -39,11 +61,18 @@ pub(super) struct Verdict {
     pub(super) renew: u64,
 }
 
-/// The verdicts by key. Those that end first give way where there are too many, those on listed addresses last.
+impl Verdict {
+    /// Until when it is kept: a listing of it may count for longer than the verdict, and is taken over by the next one.
+    fn kept_until(&self) -> u64 {
+        self.found.listed.values().map(|listing| listing.until).fold(self.until, u64::max)
+    }
+}
+
+/// The verdicts by key. Those that are kept for the shortest time give way where there are too many, those on listed addresses last.
 #[derive(Debug, Default)]
 pub(super) struct Verdicts {
     verdicts: BTreeMap<Vec<u8>, Verdict>,
-    /// By their end; of listed addresses apart from the others.
+    /// By the end of the time for which they are kept; of listed addresses apart from the others.
     listed: BTreeSet<(u64, Vec<u8>)>,
     others: BTreeSet<(u64, Vec<u8>)>,
     /// Keys that changed since the table was last told.
@@ -54,6 +83,11 @@ impl Verdicts {
     /// The verdict of a key that has not ended.
     pub(super) fn get(&self, key: &[u8], now: u64) -> Option<&Verdict> {
         self.verdicts.get(key).filter(|verdict| verdict.until > now)
+    }
+
+    /// What was found out last about a key, be it in a verdict that has ended.
+    pub(super) fn found(&self, key: &[u8]) -> Option<&Found> {
+        self.verdicts.get(key).map(|verdict| &verdict.found)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -82,12 +116,12 @@ impl Verdicts {
             let Some(first) = first else { return };
             self.remove(&first);
         }
-        self.by_end(&verdict).insert((verdict.until, key.to_vec()));
+        self.by_end(&verdict).insert((verdict.kept_until(), key.to_vec()));
         self.verdicts.insert(key.to_vec(), verdict);
         self.changed.insert(key.to_vec());
     }
 
-    /// Removes those that have ended.
+    /// Removes those that are kept no longer.
     pub(super) fn expire(&mut self, now: u64) {
         let ended = |by_end: &BTreeSet<(u64, Vec<u8>)>| {
             by_end.iter().take_while(|(until, _)| *until <= now).map(|(_, key)| key.clone()).collect::<Vec<_>>()
@@ -104,7 +138,7 @@ impl Verdicts {
 
     fn remove(&mut self, key: &[u8]) {
         if let Some(verdict) = self.verdicts.remove(key) {
-            self.by_end(&verdict).remove(&(verdict.until, key.to_vec()));
+            self.by_end(&verdict).remove(&(verdict.kept_until(), key.to_vec()));
             self.changed.insert(key.to_vec());
         }
     }

@@ -118,9 +118,14 @@ fn an_answer_that_is_not_whole_is_no_answer() {
     assert!(read(format!("{{\"x\":{deep}").as_bytes(), &wanted()).is_err(), "and no stack is used up");
 }
 
-fn decisions(new: &[String], one_by_one: bool) -> Decisions {
-    let mut decisions = Decisions::of(one_by_one);
-    decisions.add(read(&answer(new), &wanted()).unwrap().new, 1_000);
+/// Decisions of a list of all, or of changes.
+fn decisions(new: &[String], listed: bool) -> Decisions {
+    let new = read(&answer(new), &wanted()).unwrap().new;
+    if listed {
+        return Decisions::of_list(new, 1_000);
+    }
+    let mut decisions = Decisions::default();
+    decisions.add(new, 1_000);
     decisions
 }
 
@@ -155,12 +160,30 @@ fn of_a_service_that_sends_each_decision_each_is_deleted_by_itself() {
 }
 
 #[test]
+fn what_is_deleted_by_itself_on_one_key_is_deleted_by_the_key_on_others() {
+    // Two spellings of one address; and two that end at the same time, of which a service sends both.
+    for several in
+        [["203.0.113.9", "203.0.113.9/32"], ["203.0.113.9", "203.0.113.9"], ["::ffff:203.0.113.9", "203.0.113.9"]]
+    {
+        let list = [ban(1, several[0]), ban(2, several[1]), decision(10, "Ip", "198.51.100.1", "ban", "4h")];
+        let mut all = decisions(&list, true);
+        assert!(deletion(&mut all, &ban(9, "198.51.100.1")), "{several:?}: its id was never sent");
+        assert!(!deletion(&mut all, &ban(1, several[0])), "the other one stays");
+        assert!(!deletion(&mut all, &ban(1, several[0])), "the service repeats deletions");
+        // What is new on another key counts in the place of what was there.
+        all.add(read(&answer(&[ban(20, "192.0.2.1"), ban(21, "192.0.2.1")]), &wanted()).unwrap().new, 1_000);
+        assert!(deletion(&mut all, &ban(20, "192.0.2.1")));
+        assert!(deletion(&mut all, &ban(2, several[1])) && all.len() == 0);
+    }
+}
+
+#[test]
 fn of_many_decisions_on_one_address_those_that_end_last_are_held() {
     let key = about("192.0.2.1", "192.0.2.1", "ban");
-    let mut all = Decisions::of(true);
+    let mut all = Decisions::default();
     // Each would be looked for among all others.
     for id in 0..300_000_u64 {
-        all.insert(key.clone(), i64::try_from(id).unwrap(), 1_000 + id.wrapping_mul(7_919) % 300_000);
+        all.insert_listed(key.clone(), i64::try_from(id).unwrap(), 1_000 + id.wrapping_mul(7_919) % 300_000);
     }
     let ends: Vec<u64> = all.iter().map(|(_, _, until)| until).collect();
     assert_eq!((all.len(), ends.len()), (1, 65));
@@ -189,8 +212,8 @@ fn decisions_come_back_from_the_store() {
         decision(4, "Country", "CN", "ban", "4h"),
         decision(5, "AS", "64496", "throttle", "4h"),
     ];
-    for one_by_one in [true, false] {
-        let decisions = decisions(&new, one_by_one);
+    for listed in [true, false] {
+        let decisions = decisions(&new, listed);
         let bytes = keep::encode("source", 7, &decisions);
         let expected = keep::Kept { source: "source".into(), last_sync: 7, decisions };
         assert_eq!(keep::decode(&bytes), Some(expected));

@@ -117,6 +117,70 @@ async fn a_short_list_is_believed_when_it_comes_again() {
 }
 
 #[tokio::test]
+async fn one_value_in_two_spellings_changes_no_deletion_of_others() {
+    let folder = folder();
+    let all = [
+        ban(1, "203.0.113.9"),
+        ban(2, "203.0.113.9/32"),
+        decision(10, "Ip", "198.51.100.1", "ban", "4h"),
+        ban(11, "198.51.100.2"),
+    ];
+    let (world, service) = world(folder.path(), &all).await;
+    assert!(world.bans("198.51.100.1") && world.bans("203.0.113.9"));
+    service.changes(&[], &[ban(9, "198.51.100.1"), ban(1, "203.0.113.9")]);
+    world.until("the deletion", |world| !world.bans("198.51.100.1")).await;
+    // Repeated, as services do for two seconds.
+    service.changes(&[ban(12, "198.51.100.3")], &[ban(9, "198.51.100.1"), ban(1, "203.0.113.9")]);
+    world.until("the change", |world| world.bans("198.51.100.3")).await;
+    assert!(world.bans("203.0.113.9"), "the other spelling stays");
+    service.changes(&[], &[ban(2, "203.0.113.9/32")]);
+    world.until("the deletion of both", |world| !world.bans("203.0.113.9")).await;
+    assert_eq!((service.starts(), world.bans("198.51.100.2")), (1, true));
+}
+
+/// How many decisions of `a` the store has, and by which plan.
+fn kept(world: &World) -> Option<(usize, String)> {
+    let store = Arc::clone(&world.store);
+    let bytes = futures_now(async move { store.document(&keep::name("a")).await.unwrap() })?;
+    keep::decode(&bytes).map(|kept| (kept.decisions.len(), kept.source))
+}
+
+#[tokio::test]
+async fn decisions_that_have_become_none_do_not_come_back_after_a_restart() {
+    let folder = folder();
+    let (first, service) = world(folder.path(), &[ban(1, "192.0.2.1"), ban(2, "192.0.2.2")]).await;
+    first.until("they are kept", |world| kept(world).is_some_and(|(count, _)| count == 2)).await;
+    service.gives("200 OK", "", br#"{"new":null,"deleted":null}"#);
+    assert!(first.synced("a").await.unwrap().contains("lists 0 decisions, and 2 are in force"));
+    first.until("the next list", |world| !world.bans("192.0.2.1")).await;
+    first.until("it is kept", |world| kept(world).is_some_and(|(count, _)| count == 0)).await;
+    first.store.close().await.unwrap();
+    drop(first);
+    service.gives("500 Oops", "", b"");
+    let world = World::start(folder.path(), &[("a", bouncer(&service))]);
+    world.until("the failure", |world| world.runtime.bouncer("a").last_error.is_some()).await;
+    assert!(!world.bans("192.0.2.1") && world.runtime.bouncer("a").initialized);
+}
+
+#[tokio::test]
+async fn decisions_of_a_service_that_has_moved_are_those_of_the_new_one() {
+    let folder = folder();
+    let (world, _service) = world(folder.path(), &[ban(1, "192.0.2.1")]).await;
+    world.until("it is kept", |world| kept(world).is_some_and(|(count, _)| count == 1)).await;
+    let before = kept(&world);
+    let other = Service::start().await;
+    world.set("a", Some(bouncer(&other)));
+    world.until("the other list", |world| !world.bans("192.0.2.1")).await;
+    world.until("it is kept", |world| kept(world).is_some_and(|(count, _)| count == 0)).await;
+    // A third one has none either: what is kept is by its plan.
+    let between = kept(&world);
+    assert_ne!(before.map(|(_, source)| source), between.clone().map(|(_, source)| source));
+    let third = Service::start().await;
+    world.set("a", Some(bouncer(&third)));
+    world.until("the third plan", |world| kept(world).is_some_and(|kept| Some(kept) != between)).await;
+}
+
+#[tokio::test]
 async fn a_change_that_is_lost_is_made_up_for() {
     let folder = folder();
     let (world, service) = world(folder.path(), &[ban(1, "192.0.2.1")]).await;

@@ -134,3 +134,124 @@ async fn a_zone_that_fails_is_left_alone_and_what_it_has_said_stays() {
     assert!(told.iter().any(|told| told == "DNS blocklist `one.test` works"), "{told:?}");
     assert!(!told.iter().any(|told| told.starts_with("DNS blocklist `two.test` fails")), "{told:?}");
 }
+
+/// Two zones that list 192.0.2.7, and what is known of it.
+async fn listed_by_two() -> (World, AddressVerdict) {
+    let world = World::start(json!({
+        "zones": [{ "zone": "one.test" }, { "zone": "two.test" }], "timeout_millis": 100, "failed_ttl_seconds": 30,
+    }));
+    world.checked().await;
+    lists(&world.dns, "one.test", "192.0.2.7", &["127.0.0.2"]);
+    lists(&world.dns, "two.test", "192.0.2.7", &["127.0.0.2"]);
+    world.report(&["192.0.2.7"]);
+    let verdict = world.found("192.0.2.7").await;
+    (world, verdict)
+}
+
+fn fails(world: &World, names: &[&str]) {
+    names.iter().for_each(|name| world.dns.says(name, Rtype::A, Says::Code(Rcode::SERVFAIL)));
+}
+
+/// Has a caller met at a time; the verdict of gateways then.
+async fn meets(world: &World, ahead: u64) -> AddressVerdict {
+    AHEAD.set(ahead);
+    let before = world.verdict("192.0.2.7");
+    world.report(&["192.0.2.7"]);
+    match before {
+        Some(before) if before.until > NOW + ahead && before.renew > NOW + ahead => before,
+        before => {
+            world
+                .until("another verdict", || world.verdict("192.0.2.7").filter(|now| Some(now) != before.as_ref()))
+                .await
+        }
+    }
+}
+
+/// Whether a verdict says that a zone lists the caller.
+fn says(verdict: &AddressVerdict, zone: &str) -> bool {
+    verdict.keys.split(|byte| *byte == b',').any(|key| key == key_of(zone).as_bytes())
+}
+
+#[tokio::test]
+async fn a_listing_ends_in_its_time_while_its_zone_fails() {
+    let (world, first) = listed_by_two().await;
+    assert_eq!(first.until, NOW + 900_000);
+    fails(&world, &["2.0.0.127.one.test", "7.2.0.192.one.test"]);
+    let mut ahead = 812_000;
+    while ahead < 900_000 {
+        let verdict = meets(&world, ahead).await;
+        assert!(says(&verdict, "one.test") && verdict.until <= NOW + 900_000, "at {ahead}: {verdict:?}");
+        ahead += 28_000;
+    }
+    let verdict = meets(&world, ahead).await;
+    assert!(!says(&verdict, "one.test") && says(&verdict, "two.test"), "{verdict:?}");
+    let unknown = format!("?{}", key_of("one.test"));
+    assert!(verdict.keys.split(|byte| *byte == b',').any(|key| key == unknown.as_bytes()), "{verdict:?}");
+    // The other one fails as well: what it has said since ends in a time of its own.
+    let said = ahead;
+    fails(&world, &["2.0.0.127.two.test", "7.2.0.192.two.test"]);
+    let mut held = 0;
+    loop {
+        ahead += 28_000;
+        let verdict = meets(&world, ahead).await;
+        assert!(!says(&verdict, "one.test"), "at {ahead}: {verdict:?}");
+        if !says(&verdict, "two.test") {
+            break;
+        }
+        held = ahead;
+        assert!(verdict.until <= NOW + said + 900_000, "at {ahead}: {verdict:?}");
+    }
+    assert!(held > said && ahead <= said + 930_000, "held until {held}, gone at {ahead}, said at {said}");
+}
+
+#[tokio::test]
+async fn a_caller_who_is_met_seldom_stays_listed_until_the_end() {
+    let (world, _) = listed_by_two().await;
+    fails(&world, &["2.0.0.127.one.test", "7.2.0.192.one.test"]);
+    let renewed = meets(&world, 812_000).await;
+    assert_eq!((says(&renewed, "one.test"), renewed.until), (true, NOW + 842_000));
+    // The verdict has ended, and what the zone has said has not.
+    let later = meets(&world, 860_000).await;
+    assert_eq!((says(&later, "one.test"), says(&later, "two.test"), later.until), (true, true, NOW + 890_000));
+}
+
+#[tokio::test]
+async fn a_zone_that_answers_delists_at_once_while_another_one_fails() {
+    let (world, _) = listed_by_two().await;
+    fails(&world, &["7.2.0.192.one.test"]);
+    world.dns.says("7.2.0.192.two.test", Rtype::A, Says::Code(Rcode::NXDOMAIN));
+    let verdict = meets(&world, 812_000).await;
+    assert_eq!((says(&verdict, "one.test"), says(&verdict, "two.test")), (true, false), "{verdict:?}");
+    assert_eq!(verdict.until, NOW + 842_000);
+    // And lists again, for as long as a listing holds.
+    lists(&world.dns, "two.test", "192.0.2.7", &["127.0.0.2"]);
+    let verdict = meets(&world, 840_000).await;
+    assert_eq!((says(&verdict, "one.test"), says(&verdict, "two.test")), (true, true), "{verdict:?}");
+    // It answers again, and delists: nothing is taken over.
+    world.dns.says("7.2.0.192.one.test", Rtype::A, Says::Code(Rcode::NXDOMAIN));
+    let verdict = meets(&world, 868_000).await;
+    assert_eq!(verdict.keys, key_of("two.test").into_bytes());
+    assert_eq!(verdict.until, NOW + 868_000 + 900_000);
+}
+
+#[tokio::test]
+async fn what_a_zone_that_lists_everything_has_said_ends_in_its_time() {
+    let (world, _) = listed_by_two().await;
+    for zone in ["one.test", "two.test"] {
+        lists(&world.dns, zone, "127.0.0.1", &["127.0.0.2"]);
+    }
+    // Resolvers that change have zones checked at once.
+    world.set(json!({
+        "zones": [{ "zone": "one.test" }, { "zone": "two.test" }], "timeout_millis": 100, "failed_ttl_seconds": 30,
+        "resolvers": [world.dns.address.to_string(), world.dns.address.to_string()],
+    }));
+    world.until("the lie", || world.error("one.test").and(world.error("two.test"))).await;
+    let mut ahead = 812_000;
+    while ahead < 900_000 {
+        let verdict = meets(&world, ahead).await;
+        assert!(verdict.until <= NOW + 900_000, "at {ahead}: {verdict:?}");
+        ahead += 28_000;
+    }
+    let verdict = meets(&world, 900_000).await;
+    assert!(!says(&verdict, "one.test") && !says(&verdict, "two.test"), "{verdict:?}");
+}

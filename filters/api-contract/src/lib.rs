@@ -23,7 +23,7 @@ use seclang::body::decode::{DecodeError, decode};
 
 use drift::{Payload, Sampling};
 use inventory::{Call, Inventory, Target};
-use other::{is_read_whole, other_method};
+use other::{is_preflight, is_read_whole, other_method};
 
 pub use messages::ApiContractStep;
 
@@ -42,6 +42,9 @@ struct ApiContract {
     limit: usize,
     sampling: Sampling,
 }
+
+/// A preflight of CORS whose body has not ended yet: with a byte in it, it is none.
+struct OpenPreflight;
 
 /// What is remembered of one exchange.
 struct Seen {
@@ -77,19 +80,20 @@ impl Plugin for ApiContract {
             return Verdict::Pass;
         };
         let request = &exchange.request;
-        let has = |name| request.headers.get(name).is_some();
-        let preflight = has("origin") && has("access-control-request-method");
+        let preflight = is_preflight(request, has_body);
         let matched = match contract.find(&request.method, request.path_only(), preflight) {
             Found::Operation(matched) => matched,
+            // One byte tells whether it has a body.
+            Found::Preflight if has_body => {
+                slot.put(OpenPreflight);
+                return Verdict::NeedBody(BodyNeed { limit: 1 });
+            }
             Found::Preflight => return Verdict::Pass,
             Found::UnknownPath => {
                 let found = Violation::new(Mismatch::UnknownPath, "path", "no operation has this path");
                 return self.outside(found, None, exchange, slot, host);
             }
-            Found::MethodNotAllowed(allow) => {
-                let found = Violation::new(Mismatch::MethodNotAllowed, "method", format!("expected one of {allow}"));
-                return self.outside(found, Some(allow), exchange, slot, host);
-            }
+            Found::MethodNotAllowed(allow) => return self.undeclared_method(allow, exchange, slot, host),
         };
         let header = |name: &str| joined(&request.headers, name);
         let kind = header("content-type");
@@ -157,7 +161,17 @@ impl Plugin for ApiContract {
     }
 
     fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
-        let (Some(contract), Some(seen)) = (&self.contract, slot.get::<Seen>()) else { return Verdict::Pass };
+        let Some(contract) = &self.contract else { return Verdict::Pass };
+        if slot.take::<OpenPreflight>().is_some() {
+            let request = &exchange.request;
+            return match contract.find(&request.method, request.path_only(), false) {
+                Found::MethodNotAllowed(allow) if !body.bytes.is_empty() || !body.complete => {
+                    self.undeclared_method(allow, exchange, slot, host)
+                }
+                _ => Verdict::Pass,
+            };
+        }
+        let Some(seen) = slot.get::<Seen>() else { return Verdict::Pass };
         let Target::Operation(operation) = seen.target else { return Verdict::Pass };
         let empty = body.bytes.is_empty() && body.complete;
         let read = !empty && (is_json(&seen.body) || !seen.forms.is_none() || !seen.also.is_empty());
@@ -280,6 +294,12 @@ impl Plugin for ApiContract {
 }
 
 impl ApiContract {
+    /// A method that the path does not have; `allow` are those that it has.
+    fn undeclared_method(&self, allow: String, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let found = Violation::new(Mismatch::MethodNotAllowed, "method", format!("expected one of {allow}"));
+        self.outside(found, Some(allow), exchange, slot, host)
+    }
+
     /// What is outside of the contract.
     fn outside(
         &self,

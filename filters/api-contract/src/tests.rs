@@ -6,6 +6,8 @@ use snapshot::content_hash;
 
 use super::*;
 
+mod preflights;
+
 const SHOP: &str = r#"
 openapi: 3.0.3
 paths:

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use contract::{METHOD_HEADERS, methods_of_header, methods_of_query};
 use exchange::{Exchange, MatchedOperation, Request};
 use snapshot::content_hash;
 
@@ -21,6 +22,8 @@ const MAX_MEMBER: usize = 256;
 /// How requests name objects.
 pub(crate) struct Naming {
     declared: Vec<Declared>,
+    /// The methods that declared paths are limited to, each once.
+    methods: Vec<String>,
     detects: bool,
 }
 
@@ -123,7 +126,10 @@ impl Naming {
             let (shown, methods) = (Rc::from(shown.as_str()), path.methods.clone());
             Ok::<_, String>(Declared { template, kind, shown, is_named, methods, budget: path.budget })
         };
-        Ok(Self { declared: paths.iter().map(declared).collect::<Result<_, _>>()?, detects })
+        let mut methods: Vec<String> = paths.iter().flat_map(|path| path.methods.iter().cloned()).collect();
+        methods.sort_unstable();
+        methods.dedup();
+        Ok(Self { declared: paths.iter().map(declared).collect::<Result<_, _>>()?, methods, detects })
     }
 
     /// Calls `then` with the object of a request, if it names one.
@@ -154,7 +160,8 @@ impl Naming {
 
     fn declared<'p>(&self, exchange: &Exchange, spelling: &'p Spelling<'_>) -> Option<Object<'p>> {
         let method = exchange.request.method.as_slice();
-        let is_one = |known: &String| known.as_bytes() == method || (method == b"HEAD" && known == "GET");
+        let beside = self.methods_beside(&exchange.request);
+        let is_one = |known: &String| takes(known, method) || beside.contains(&known.as_str());
         self.declared.iter().find_map(|declared| {
             if !declared.methods.is_empty() && !declared.methods.iter().any(is_one) {
                 return None;
@@ -169,12 +176,45 @@ impl Naming {
             Some(Object { kind, identifiers, budget: declared.budget })
         })
     }
+
+    /// Of the methods that declared paths are limited to, those that a request names beside its own: backends run it as one of them.
+    fn methods_beside(&self, request: &Request) -> Vec<&str> {
+        let mut beside = Vec::new();
+        if self.methods.is_empty() {
+            return beside;
+        }
+        let mut add = |named: &[u8]| {
+            let named = named.to_ascii_uppercase();
+            let known = self.methods.iter().map(String::as_str).filter(|known| takes(known, &named));
+            for known in known {
+                if !beside.contains(&known) {
+                    beside.push(known);
+                }
+            }
+        };
+        for values in METHOD_HEADERS.iter().flat_map(|name| request.headers.all(name)) {
+            methods_of_header(values).for_each(&mut add);
+        }
+        // Of other methods than `POST` no framework takes the parameter.
+        if request.method == b"POST" {
+            methods_of_query(request.query()).for_each(|named| add(&named));
+        }
+        beside
+    }
 }
 
-/// A question of a browser whether a page of another origin may ask (CORS).
+/// Whether a path that is limited to one method takes another one: `HEAD` counts as `GET`.
+fn takes(known: &str, method: &[u8]) -> bool {
+    known.as_bytes() == method || (method == b"HEAD" && known == "GET")
+}
+
+/// A question of a browser whether a page of another origin may ask (CORS). It has no header by which backends take it for another method.
 fn is_preflight(request: &Request) -> bool {
-    let has = |name| request.headers.get(name).is_some();
-    request.method == b"OPTIONS" && has("origin") && has("access-control-request-method")
+    let has = |name: &str| request.headers.get(name).is_some();
+    request.method == b"OPTIONS"
+        && has("origin")
+        && has("access-control-request-method")
+        && !METHOD_HEADERS.iter().any(|name| has(name))
 }
 
 fn of_contract<'v>(

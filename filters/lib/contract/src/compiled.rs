@@ -14,8 +14,8 @@ use crate::record::{OperationRecord, ResourceRecord, RouteRecord, SchemaRecord};
 /// The most memory that is kept from one body for the next one, in items of 16 bytes: 1 MiB.
 const MAX_KEPT: usize = 1 << 16;
 
-/// The memory that compiled patterns of a contract take, at most; those that are not compiled check nothing. In bytes: 8 MiB.
-const MAX_PATTERNS: usize = 8 << 20;
+/// The memory that compiled patterns of a contract take, at most. In bytes: 8 MiB.
+pub(crate) const MAX_PATTERNS: usize = 8 << 20;
 
 /// A compiled contract.
 pub struct Contract {
@@ -27,6 +27,8 @@ pub struct Contract {
     dynamic: bool,
     patterns: RefCell<HashMap<u32, Option<Matcher>>>,
     pattern_bytes: Cell<usize>,
+    /// There was no room for all patterns.
+    pattern_overflow: Cell<bool>,
     /// The memory of the last body's items.
     items: Cell<Vec<Item>>,
 }
@@ -56,6 +58,7 @@ impl Contract {
             image,
             patterns: RefCell::default(),
             pattern_bytes: Cell::new(0),
+            pattern_overflow: Cell::new(false),
             items: Cell::default(),
         })
     }
@@ -139,18 +142,24 @@ impl Contract {
         resource.anchors.iter().find(|anchor| anchor.name == name).map(|anchor| anchor.schema)
     }
 
-    /// A compiled pattern; `None` where it cannot be, or where patterns take too much memory already.
-    pub(crate) fn pattern(&self, entry: u32) -> Option<Matcher> {
+    /// A compiled pattern; `None` where it cannot be. Where patterns take too much memory, all others make room. Also the bytes of it, if
+    /// it was compiled now and may have been compiled before: that is work which requests can ask for again and again.
+    pub(crate) fn pattern(&self, entry: u32) -> (Option<Matcher>, usize) {
         if let Some(known) = self.patterns.borrow().get(&entry) {
-            return known.clone();
+            return (known.clone(), 0);
         }
-        let text = std::str::from_utf8(self.text(entry)).ok();
-        let room = self.pattern_bytes.get() < MAX_PATTERNS;
-        let made = text.filter(|_| room).and_then(|text| Matcher::build(text).ok());
+        let made = std::str::from_utf8(self.text(entry)).ok().and_then(|text| Matcher::build(text).ok());
         let size = made.as_ref().map_or(0, Matcher::memory);
-        self.pattern_bytes.set(self.pattern_bytes.get().saturating_add(size));
-        self.patterns.borrow_mut().insert(entry, made.clone());
-        made
+        let mut patterns = self.patterns.borrow_mut();
+        let mut bytes = self.pattern_bytes.get().saturating_add(size);
+        if bytes > MAX_PATTERNS {
+            patterns.clear();
+            self.pattern_overflow.set(true);
+            bytes = size;
+        }
+        self.pattern_bytes.set(bytes);
+        patterns.insert(entry, made.clone());
+        (made, if self.pattern_overflow.get() { size } else { 0 })
     }
 }
 

@@ -8,8 +8,8 @@ use crate::percent::decode;
 use crate::query::pair;
 use crate::route::{Found, Matched};
 
-/// The headers that name a method.
-const HEADERS: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+/// The headers that name a method, in lower case.
+pub const METHOD_HEADERS: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 /// The parameter or field that names one.
 const PARAMETER: &[u8] = b"_method";
 /// The methods that it may name. An application may have given it another meaning, as it may not to the headers.
@@ -88,14 +88,9 @@ impl<'m> Named<'m> {
         }
     }
 
-    /// Adds what the fields of a query or a form name. Some backends part them at `;` as well.
+    /// Adds what the fields of a query or a form name.
     fn add_pairs(&mut self, text: &[u8]) {
-        for part in text.split(|byte| matches!(byte, b'&' | b';')) {
-            let (name, value) = pair(part);
-            if names_method(&name) {
-                self.add_common(&unescape(value, true));
-            }
-        }
+        methods_of_query(text).for_each(|value| self.add_common(&value));
     }
 
     /// Adds what the parts of a multipart body name. As parsers differ in what is a part, each `Content-Disposition` in it counts, with
@@ -151,9 +146,9 @@ impl Contract {
             own.any(|record| self.text(record.name) == name)
         };
         let mut named = Named::beside(method);
-        for header in HEADERS.iter().filter(|header| !declares(Place::Header, header.as_bytes())) {
+        for header in METHOD_HEADERS.iter().filter(|header| !declares(Place::Header, header.as_bytes())) {
             if let Some(values) = (head.header)(header) {
-                values.split(|byte| *byte == b',').for_each(|value| named.add(value));
+                methods_of_header(&values).for_each(|value| named.add(value));
             }
         }
         if method == b"POST" && !declares(Place::Query, PARAMETER) {
@@ -201,12 +196,27 @@ impl Contract {
     }
 }
 
-/// Whether backends take a field for the one that names a method: PHP leaves out blanks in front of it and reads `.` as `_`, Slim wants
-/// `_METHOD`, some end it at a NUL.
+/// The methods that the values of one of [`METHOD_HEADERS`] name, in their own case.
+pub fn methods_of_header(values: &[u8]) -> impl Iterator<Item = &[u8]> {
+    values.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|value| !value.is_empty())
+}
+
+/// The methods that the fields `_method` of a query or a form name, in their own case. Some backends part fields at `;` as well.
+pub fn methods_of_query(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    text.split(|byte| matches!(byte, b'&' | b';')).filter_map(|part| {
+        let (name, value) = pair(part);
+        names_method(&name).then(|| unescape(value, true).trim_ascii().to_vec())
+    })
+}
+
+/// Whether backends take a field for the one that names a method: PHP leaves out blanks in front of it and reads `.` as `_`,
+/// Slim wants `_METHOD`, Rack leaves out brackets around it, some end it at a NUL.
 pub(crate) fn names_method(name: &[u8]) -> bool {
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-    let blanks = name.iter().take_while(|byte| byte.is_ascii_whitespace() || **byte == 0x0b).count();
-    match name.get(blanks..).and_then(<[u8]>::split_first) {
+    let is_left_out = |byte: &&u8| byte.is_ascii_whitespace() || matches!(byte, 0x0b | b'[' | b']');
+    let start = name.iter().take_while(is_left_out).count();
+    let end = name.iter().rev().take_while(|byte| **byte == b']').count();
+    match name.get(start..name.len() - end.min(name.len() - start)).and_then(<[u8]>::split_first) {
         Some((b'_' | b'.', rest)) => rest.eq_ignore_ascii_case(b"method"),
         _ => false,
     }

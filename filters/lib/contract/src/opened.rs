@@ -1,13 +1,13 @@
 //! Schemas as the validator wants them: what a record says is read once, and most values need a look at two or three fields.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 
 use crate::choice::Choice;
 use crate::compiled::Contract;
 use crate::format::Format;
 use crate::json::{Document, Kind};
 use crate::number::Number;
-use crate::pattern::Matcher;
+use crate::pattern::{KnownMatcher, Matcher};
 use crate::record::{SchemaRecord, types};
 
 /// The most required names whose presence is noted while members are looked at; others are searched for.
@@ -57,7 +57,8 @@ pub(crate) struct Schema {
     pub(crate) above: Option<Number>,
     pub(crate) below: Option<Number>,
     pub(crate) multiple_of: Option<Number>,
-    pattern: OnceCell<Option<Matcher>>,
+    /// Its pattern, as long as the contract keeps it.
+    pattern: RefCell<KnownMatcher>,
     /// What tells the alternatives of `anyOf` and of `oneOf` apart.
     choices: [OnceCell<Option<Box<Choice>>>; 2],
     pub(crate) record: SchemaRecord,
@@ -90,7 +91,7 @@ impl Schema {
             above: number(&record.above),
             below: number(&record.below),
             multiple_of: number(&record.multiple_of),
-            pattern: OnceCell::new(),
+            pattern: RefCell::default(),
             choices: [OnceCell::new(), OnceCell::new()],
             record,
         };
@@ -199,10 +200,18 @@ impl Schema {
         self.names.of_bits(request & response)
     }
 
-    /// Its compiled pattern.
-    pub(crate) fn pattern(&self, contract: &Contract) -> Option<&Matcher> {
-        let entry = self.record.pattern?;
-        self.pattern.get_or_init(|| contract.pattern(entry)).as_ref()
+    /// Its compiled pattern, as of [`Contract::pattern`].
+    pub(crate) fn pattern(&self, contract: &Contract) -> (Option<Matcher>, usize) {
+        let Some(entry) = self.record.pattern else { return (None, 0) };
+        let known = self.pattern.borrow().matcher();
+        if known.is_some() {
+            return (known, 0);
+        }
+        let (made, compiled) = contract.pattern(entry);
+        if let Some(made) = &made {
+            self.pattern.replace(made.known());
+        }
+        (made, compiled)
     }
 }
 

@@ -93,6 +93,9 @@ impl Style {
     }
 }
 
+/// What parts a list in a query or a path: most backends undo escapes first, and many clients escape the whole list.
+const COMMAS: &[&[u8]] = &[b",", b"%2C", b"%2c"];
+
 /// What is written of a parameter: raw pieces, not decoded yet.
 #[derive(Debug, Default)]
 pub(crate) struct Written<'a> {
@@ -104,20 +107,29 @@ pub(crate) struct Written<'a> {
     pub(crate) fields: Vec<(Cow<'a, [u8]>, &'a [u8])>,
     /// In a query `+` is a space.
     pub(crate) query: bool,
+    /// The value of a header has no escapes.
+    pub(crate) header: bool,
     /// Some items are written as `name[]=item` or `name[0]=item`: it is a list, and nothing else.
     pub(crate) indexed: bool,
-    /// A field has fields of its own, and is no object.
+    /// A field has fields of its own, and is no object; or something stands behind its brackets.
     pub(crate) deeper: bool,
 }
 
 impl<'a> Written<'a> {
     /// Takes the one text of a parameter apart: of a path, or of a header.
     pub(crate) fn of_text(record: &ParameterRecord, style: Style, name: &[u8], text: &'a [u8]) -> Self {
-        let mut written = Self::default();
-        let (text, separator) = match style {
-            Style::Label => (text.strip_prefix(b".").unwrap_or(text), if record.explode { b'.' } else { b',' }),
-            Style::Matrix => (text.strip_prefix(b";").unwrap_or(text), if record.explode { b';' } else { b',' }),
-            _ => (text, b','),
+        let header = record.place == Place::Header as u32;
+        let mut written = Self { header, ..Self::default() };
+        let text = match style {
+            Style::Label => text.strip_prefix(b".").unwrap_or(text),
+            Style::Matrix => text.strip_prefix(b";").unwrap_or(text),
+            _ => text,
+        };
+        let separators: &[&[u8]] = match style {
+            Style::Label if record.explode => &[b"."],
+            Style::Matrix if record.explode => &[b";"],
+            _ if header => &[b","],
+            _ => COMMAS,
         };
         // `;name=value`
         let unnamed = |part: &'a [u8]| match style {
@@ -129,7 +141,7 @@ impl<'a> Written<'a> {
             _ => Some(part),
         };
         written.singles.push(unnamed(text).unwrap_or(text));
-        let parts = |text: &'a [u8]| text.split(move |byte| *byte == separator).map(<[u8]>::trim_ascii);
+        let parts = |text: &'a [u8]| split(text, separators).map(<[u8]>::trim_ascii);
         if record.kind & kind::LIST != 0 {
             if style == Style::Matrix && record.explode {
                 written.items.extend(parts(text).map(|part| unnamed(part).unwrap_or(part)));
@@ -140,7 +152,7 @@ impl<'a> Written<'a> {
         }
         if record.kind & kind::OBJECT != 0 {
             if record.explode {
-                written.fields.extend(parts(text).map(pair));
+                written.fields.extend(parts(text).map(|part| pair(part, header)));
             } else {
                 written.alternate(parts(unnamed(text).unwrap_or(text)));
             }
@@ -168,7 +180,7 @@ impl<'a> Written<'a> {
                     _ if record.explode && style == Style::Form => written.items.push(*value),
                     Style::SpaceDelimited => written.items.extend(split(value, &[b"%20", b"+", b" "])),
                     Style::PipeDelimited => written.items.extend(split(value, &[b"%7C", b"%7c", b"|"])),
-                    _ => written.items.extend(split(value, &[b","]).filter(|_| !value.is_empty())),
+                    _ => written.items.extend(split(value, COMMAS).filter(|_| !value.is_empty())),
                 }
             }
             if style == Style::DeepObject {
@@ -179,12 +191,18 @@ impl<'a> Written<'a> {
             match style {
                 Style::DeepObject => {
                     for (own, value) in pairs {
-                        let inner = own.strip_prefix(name).and_then(|rest| rest.strip_prefix(b"[")?.strip_suffix(b"]"));
-                        match inner.map(|inner| (inner, deeper(contract, record, inner))) {
-                            Some((inner, Deeper::Field)) => written.fields.push((Cow::Borrowed(inner), value)),
-                            Some((_, Deeper::Item(field))) => written.fields.push((Cow::Borrowed(field), value)),
-                            Some((_, Deeper::Wrong)) => written.deeper = true,
-                            None => {}
+                        let Some(rest) = own.strip_prefix(name).and_then(|rest| rest.strip_prefix(b"[")) else {
+                            continue;
+                        };
+                        // Some backends leave out what is behind the last bracket, and some do without that bracket.
+                        let Some(inner) = rest.strip_suffix(b"]") else {
+                            written.deeper = true;
+                            continue;
+                        };
+                        match deeper(contract, record, inner) {
+                            Deeper::Field => written.fields.push((Cow::Borrowed(inner), value)),
+                            Deeper::Item(field) => written.fields.push((Cow::Borrowed(field), value)),
+                            Deeper::Wrong => written.deeper = true,
                         }
                     }
                 }
@@ -195,7 +213,7 @@ impl<'a> Written<'a> {
                 }
                 _ => {
                     for value in written.singles.clone() {
-                        written.alternate(split(value, &[b","]));
+                        written.alternate(split(value, COMMAS));
                     }
                 }
             }
@@ -206,8 +224,14 @@ impl<'a> Written<'a> {
     /// Names and values in turn.
     fn alternate(&mut self, mut parts: impl Iterator<Item = &'a [u8]>) {
         while let Some(name) = parts.next() {
-            self.fields.push((decode(name), parts.next().unwrap_or_default()));
+            let name = if self.header { Cow::Borrowed(name) } else { decode(name) };
+            self.fields.push((name, parts.next().unwrap_or_default()));
         }
+    }
+
+    /// A piece without its escapes; `plus` is whether a `+` of a query is a space.
+    fn plain<'t>(&self, piece: &'t [u8], plus: bool) -> Cow<'t, [u8]> {
+        if self.header { Cow::Borrowed(piece) } else { unescape(piece, self.query && plus) }
     }
 
     /// Whether nothing is there.
@@ -246,11 +270,12 @@ fn deeper<'a>(contract: &Contract, record: &ParameterRecord, inner: &'a [u8]) ->
 }
 
 /// `name=value`
-fn pair(text: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
-    match text.iter().position(|byte| *byte == b'=') {
-        Some(at) => (decode(text.get(..at).unwrap_or_default()), text.get(at + 1..).unwrap_or_default()),
-        None => (decode(text), b""),
-    }
+fn pair(text: &[u8], header: bool) -> (Cow<'_, [u8]>, &[u8]) {
+    let (name, value) = match text.iter().position(|byte| *byte == b'=') {
+        Some(at) => (text.get(..at).unwrap_or_default(), text.get(at + 1..).unwrap_or_default()),
+        None => (text, b"".as_slice()),
+    };
+    (if header { Cow::Borrowed(name) } else { decode(name) }, value)
 }
 
 fn split<'a>(text: &'a [u8], separators: &'static [&'static [u8]]) -> impl Iterator<Item = &'a [u8]> {
@@ -280,7 +305,7 @@ pub(crate) fn check_written(
 ) -> Result<(), String> {
     let Some(schema) = record.schema else { return Ok(()) };
     if written.deeper {
-        return Err("expected nothing below a field that is no object".to_owned());
+        return Err("expected fields in brackets, and nothing below a field that is no object".to_owned());
     }
     let empty =
         written.singles.iter().all(|single| single.is_empty()) && written.items.iter().all(|item| item.is_empty());
@@ -302,7 +327,7 @@ pub(crate) fn check_written(
         Err(wrong) => Err(format!("byte {}: {}", wrong.at, wrong.what)),
     };
     if style == Style::Content {
-        return written.singles.iter().try_for_each(|single| judge(unescape(single, written.query).into_owned()));
+        return written.singles.iter().try_for_each(|single| judge(written.plain(single, true).into_owned()));
     }
     let mut first = None;
     let mut attempt = |result: Result<(), String>| match result {
@@ -317,8 +342,7 @@ pub(crate) fn check_written(
         if !plus && !written.query {
             break;
         }
-        let text =
-            |raw: &[u8], types: u32, out: &mut Vec<u8>| value(&unescape(raw, written.query && plus), types, typed, out);
+        let text = |raw: &[u8], types: u32, out: &mut Vec<u8>| value(&written.plain(raw, plus), types, typed, out);
         if record.kind & kind::LIST != 0 {
             let mut out = vec![b'['];
             list(written.items.iter().copied(), record.items, &text, &mut out);

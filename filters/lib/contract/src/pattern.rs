@@ -2,7 +2,7 @@
 
 mod simple;
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use regex_automata::meta::{Config, Regex};
 use regex_automata::util::syntax;
@@ -14,39 +14,61 @@ const MAX_SIZE: usize = 1 << 20;
 /// The longest pattern, in bytes.
 const MAX_PATTERN: usize = 4096;
 
-/// A pattern that is ready to match.
+/// A pattern that is ready to match; clones share it.
 #[derive(Clone, Debug)]
-pub(crate) enum Matcher {
+pub(crate) struct Matcher(Rc<Way>);
+
+/// A matcher as long as something else keeps it.
+#[derive(Debug, Default)]
+pub(crate) struct KnownMatcher(Weak<Way>);
+
+/// How a pattern is matched.
+#[derive(Debug)]
+enum Way {
     /// A row of classes.
-    Row(Rc<Row>),
+    Row(Row),
     /// Anything else.
-    Engine(Rc<Regex>),
+    Engine(Regex),
 }
 
 impl Matcher {
     /// Makes one of a pattern in the syntax of the engine.
     pub(crate) fn build(pattern: &str) -> Result<Self, String> {
-        match Row::of(pattern) {
-            Some(row) => Ok(Self::Row(Rc::new(row))),
-            None => build(pattern).map(|regex| Self::Engine(Rc::new(regex))),
-        }
+        let way = match Row::of(pattern) {
+            Some(row) => Way::Row(row),
+            None => Way::Engine(build(pattern)?),
+        };
+        Ok(Self(Rc::new(way)))
     }
 
     /// Whether a text, which is UTF-8, has a match.
     #[inline]
     pub(crate) fn is_match(&self, text: &[u8]) -> bool {
-        match self {
-            Self::Row(row) => row.is_match(text),
-            Self::Engine(regex) => regex.is_match(text),
+        match self.0.as_ref() {
+            Way::Row(row) => row.is_match(text),
+            Way::Engine(regex) => regex.is_match(text),
         }
     }
 
     /// Its memory, in bytes.
     pub(crate) fn memory(&self) -> usize {
-        match self {
-            Self::Row(row) => row.memory(),
-            Self::Engine(regex) => regex.memory_usage(),
+        match self.0.as_ref() {
+            Way::Row(row) => row.memory(),
+            Way::Engine(regex) => regex.memory_usage(),
         }
+    }
+
+    /// The same without keeping it.
+    pub(crate) fn known(&self) -> KnownMatcher {
+        KnownMatcher(Rc::downgrade(&self.0))
+    }
+}
+
+impl KnownMatcher {
+    /// The matcher, if it is kept.
+    #[inline]
+    pub(crate) fn matcher(&self) -> Option<Matcher> {
+        self.0.upgrade().map(Matcher)
     }
 }
 
@@ -112,6 +134,22 @@ pub(crate) fn translate(pattern: &str) -> Result<String, Untranslated> {
     Ok(translator.out)
 }
 
+/// The letters of escapes that stand for sets.
+const SETS: [char; 8] = ['d', 'D', 's', 'S', 'w', 'W', 'p', 'P'];
+
+/// What is in front of a character of a class.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// Nothing that could begin a range.
+    Nothing,
+    /// A character.
+    Single,
+    /// A set.
+    Set,
+    /// The hyphen of a range, or one beside a set.
+    Range,
+}
+
 struct Translator<'a> {
     rest: &'a str,
     out: String,
@@ -159,33 +197,41 @@ impl Translator<'_> {
             return Ok(());
         }
         self.out.push_str(if negated.is_some() { "[^" } else { "[" });
-        // A hyphen beside a set (`[\w-.]`) is itself.
-        let mut behind_set = false;
-        let mut first = true;
+        // The engine has operators that begin with a hyphen (`--`): only the one of a range stays bare.
+        let mut before = Before::Nothing;
         loop {
             let Some(character) = self.next() else { return Err(Untranslated::Wrong("a class does not end")) };
-            let set = character == '\\' && self.rest.starts_with(['d', 'D', 's', 'S', 'w', 'W', 'p', 'P']);
+            let is_set = character == '\\' && self.rest.starts_with(SETS);
+            let begins_range = before == Before::Single && !self.rest.starts_with(']') && !self.begins_set();
             match character {
                 ']' => break,
-                '\\' => self.escape(true)?,
-                '-' => {
-                    let before_set = self.rest.starts_with("\\d")
-                        || self.rest.starts_with("\\w")
-                        || self.rest.starts_with("\\s")
-                        || self.rest.starts_with(']');
-                    self.out.push_str(if first || behind_set || before_set { "\\-" } else { "-" });
+                '-' if begins_range => {
+                    self.out.push('-');
+                    before = Before::Range;
+                    continue;
                 }
-                '[' | '&' | '~' | '^' | '#' => {
+                '\\' => self.escape(true)?,
+                '[' | '&' | '~' | '^' | '#' | '-' => {
                     self.out.push('\\');
                     self.out.push(character);
                 }
                 other => self.out.push(other),
             }
-            behind_set = set;
-            first = false;
+            before = match before {
+                Before::Range => Before::Nothing,
+                // A hyphen beside a set (`[\w-.]`) is itself, and what is behind it begins no range.
+                Before::Set if character == '-' => Before::Range,
+                _ if is_set => Before::Set,
+                _ => Before::Single,
+            };
         }
         self.out.push(']');
         Ok(())
+    }
+
+    /// Whether a set is next, such as `\d`.
+    fn begins_set(&self) -> bool {
+        self.rest.strip_prefix('\\').is_some_and(|rest| rest.starts_with(SETS))
     }
 
     fn escape(&mut self, class: bool) -> Result<(), Untranslated> {
@@ -286,4 +332,48 @@ fn is_repetition(rest: &str) -> bool {
 fn ends_repetition(out: &str) -> bool {
     let Some((before, inside)) = out.rsplit_once('{') else { return false };
     !before.ends_with('\\') && inside.bytes().all(|byte| byte.is_ascii_digit() || byte == b',')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The characters of ASCII that a class has.
+    fn class(class: &str) -> String {
+        let matcher = Matcher::build(&translate(&format!("^(?:{class})$")).unwrap()).unwrap();
+        (0..128_u8).filter(|byte| matcher.is_match(&[*byte])).map(char::from).collect()
+    }
+
+    #[test]
+    fn hyphens_in_classes_are_those_of_ranges_or_themselves() {
+        for (text, expected) in [
+            ("[+--/]", "+,-/"),
+            ("[+--]", "+,-"),
+            ("[--/]", "-./"),
+            ("[---]", "-"),
+            ("[-]", "-"),
+            ("[--]", "-"),
+            ("[a-c--/]", "-./abc"),
+            ("[a-c-9]", "-9abc"),
+            ("[a-c-e-g]", "-abcefg"),
+            ("[a-]", "-a"),
+            ("[-a]", "-a"),
+            ("[a\\-c]", "-ac"),
+            ("[\\--/]", "-./"),
+            ("[+-\\-]", "+,-"),
+            ("[+\\--/]", "+-./"),
+            ("[\\d-/]", "-/0123456789"),
+            ("[\\d--]", "-0123456789"),
+            ("[\\d--/]", "-/0123456789"),
+            ("[a-\\d]", "-0123456789a"),
+            ("[\\d-\\d]", "-0123456789"),
+            ("[\\d-a-c]", "-0123456789ac"),
+            ("[ab&&b]", "&ab"),
+            ("[ab~~b]", "ab~"),
+            ("[^\\x00-*--\\x7f]", "+,"),
+        ] {
+            assert_eq!(class(text), expected, "{text}");
+        }
+        assert_eq!(class("[1-\\D]").len(), 119, "all but the other digits");
+    }
 }

@@ -124,7 +124,10 @@ impl Contract {
             if self.declares(operation, name) {
                 continue;
             }
-            if let Some(own) = self.declared(operation).find_map(|declared| spelled(operation, declared, name)) {
+            let readings = readings(name);
+            if let Some(own) =
+                self.declared(operation).find_map(|declared| spelled(operation, declared, name, &readings))
+            {
                 let place = format!("query:{}", String::from_utf8_lossy(own));
                 let wrong = Violation::new(Mismatch::InvalidParameter, place, "the name is written in another way");
                 if !found.contains(&wrong) {
@@ -140,30 +143,80 @@ impl Contract {
     }
 }
 
-/// The declared name, if a name that is not declared is another spelling of it: with blanks in front, cut at a NUL, in another case,
-/// or with brackets behind it where the value is neither an object nor a list.
-fn spelled<'c>(operation: &OperationRecord, declared: Declared<'c>, name: &[u8]) -> Option<&'c [u8]> {
-    let own = declared.name;
+/// A name as backends read it: all leave out blanks in front, and some what is behind a NUL. Rack and qs leave out brackets in front of
+/// the name and those that end its first part; PHP takes a bracket without an end for a `_`.
+fn readings(name: &[u8]) -> [Vec<u8>; 3] {
     let blanks = name.iter().take_while(|byte| byte.is_ascii_whitespace() || **byte == 0x0b).count();
-    let plain = name.get(blanks..)?.split(|byte| *byte == 0).next()?;
-    let rest = plain
-        .get(own.len()..)
-        .filter(|_| plain.get(..own.len()).is_some_and(|start| start.eq_ignore_ascii_case(own)))?;
-    if !(rest.is_empty() || rest.starts_with(b"[")) || (declared.field.is_some() && operation.open_query) {
+    let plain = name.get(blanks..).and_then(|name| name.split(|byte| *byte == 0).next()).unwrap_or_default();
+    let is_bracket = |byte: &u8| matches!(byte, b'[' | b']');
+    let front = plain.iter().take_while(|byte| is_bracket(byte)).count();
+    let bare = plain.get(front..).unwrap_or_default();
+    let length = bare.iter().take_while(|byte| !is_bracket(byte)).count();
+    let (first, rest) = bare.split_at_checked(length).unwrap_or_default();
+    let closing = rest.iter().take_while(|byte| **byte == b']').count();
+    let rest = rest.get(closing..).unwrap_or_default();
+    // To Rack, what follows there is below the first part.
+    let below = closing > 0 && rest.first().is_some_and(|byte| *byte != b'[');
+    let opening: &[u8] = if below { b"[" } else { b"" };
+    let bare = [first, opening, rest].concat();
+    let mut closed = plain.to_vec();
+    if let Some(at) = closed.iter().position(|byte| *byte == b'[') {
+        let tail = closed.get_mut(at..).unwrap_or_default();
+        if !tail.contains(&b']') {
+            tail.iter_mut().filter(|byte| **byte == b'[').for_each(|byte| *byte = b'_');
+        }
+    }
+    [plain.to_vec(), bare, closed]
+}
+
+/// Whether backends take two bytes of names for the same: in any case, and PHP a `.` and a blank in front of brackets for a `_`.
+fn is_same(one: u8, two: u8, in_first: bool) -> bool {
+    let plain = |byte: u8| match byte {
+        b'.' | b' ' if in_first => b'_',
+        other => other.to_ascii_lowercase(),
+    };
+    plain(one) == plain(two)
+}
+
+/// What is behind a declared name in a reading of another one.
+fn behind<'r>(reading: &'r [u8], own: &[u8]) -> Option<&'r [u8]> {
+    let (start, rest) = reading.split_at_checked(own.len())?;
+    let brackets = own.iter().position(|byte| *byte == b'[').unwrap_or(own.len());
+    let mut bytes = start.iter().zip(own).enumerate();
+    bytes.all(|(at, (one, two))| is_same(*one, *two, at < brackets)).then_some(rest)
+}
+
+/// The declared name, if a name that is not declared is another spelling of it, by one of its [`readings`]; or has brackets behind it
+/// where the value is neither an object nor a list.
+fn spelled<'c>(
+    operation: &OperationRecord,
+    declared: Declared<'c>,
+    name: &[u8],
+    readings: &[Vec<u8>],
+) -> Option<&'c [u8]> {
+    let own = declared.name;
+    if declared.field.is_some() && operation.open_query {
         return None;
     }
-    let exact = plain.len() == name.len() && name.starts_with(own);
     let record = declared.record;
-    let brackets = declared.field.unwrap_or_else(|| match record.kind {
-        _ if record.style == Style::Content as u32 => false,
-        kind if kind & kind::OBJECT != 0 => true,
-        kind if kind & kind::LIST != 0 => {
-            // `ids[0]`, and where items may be objects `ids[0][name]`.
-            index(rest).is_some_and(|behind| behind.is_empty() || record.items & types::OBJECT != 0)
-        }
-        _ => false,
-    });
-    (!(exact && brackets)).then_some(own)
+    let takes = |rest: &[u8]| {
+        declared.field.unwrap_or_else(|| match record.kind {
+            _ if record.style == Style::Content as u32 => false,
+            kind if kind & kind::OBJECT != 0 => true,
+            kind if kind & kind::LIST != 0 => {
+                // `ids[0]`, and where items may be objects `ids[0][name]`.
+                let is_below =
+                    |behind: &[u8]| record.items & types::OBJECT != 0 && matches!(behind.first(), Some(b'[' | b'.'));
+                index(rest).is_some_and(|behind| behind.is_empty() || is_below(behind))
+            }
+            _ => false,
+        })
+    };
+    // Brackets that belong to an object or a list are no other spelling.
+    let exact = name.strip_prefix(own).filter(|rest| rest.starts_with(b"[") && !rest.contains(&0)).is_some_and(takes);
+    let mut rests = readings.iter().filter_map(|reading| behind(reading, own));
+    let other = rests.any(|rest| rest.is_empty() || rest.starts_with(b"["));
+    (other && !exact).then_some(own)
 }
 
 /// What is behind a `[]` or a `[0]`.

@@ -18,7 +18,7 @@ pub enum Found<'p> {
     UnknownPath,
     /// The path is there, with other methods: these, for `Allow`.
     MethodNotAllowed(String),
-    /// A preflight of CORS that the contract does not declare: it passes.
+    /// A preflight of CORS that the contract does not declare.
     Preflight,
 }
 

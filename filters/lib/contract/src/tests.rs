@@ -3,6 +3,7 @@ mod fuzz_smoke;
 mod hostile;
 mod methods;
 mod operations;
+mod parameters;
 mod readings;
 mod requests;
 mod suite;

@@ -168,6 +168,48 @@ fn preflights_are_never_objects() {
 }
 
 #[test]
+fn a_method_beside_the_method_names_an_object_as_well() {
+    let orders = ObjectPath {
+        name: "orders".to_owned(),
+        methods: vec!["GET".to_owned()],
+        budget: Some(100),
+        ..declared("/api/orders/{id}")
+    };
+    let naming = naming(&[orders], false);
+    let of = |method: &str, path: &str, headers: &[(&str, &str)]| {
+        let mut exchange = exchange("", path);
+        exchange.request.method = method.as_bytes().to_vec();
+        exchange.request.headers = Headers::new(headers);
+        let budget = naming.with_object(&exchange, |object| object.budget);
+        named(&naming, &exchange).zip(budget)
+    };
+    let order = Some(("orders 42".to_owned(), Some(100)));
+    let cors = [("origin", "https://a.example"), ("access-control-request-method", "GET")];
+    let path = "/api/orders/42";
+    for name in ["x-http-method-override", "x-http-method", "x-method-override"] {
+        for value in ["GET", " get ", "HEAD", "PATCH, Get"] {
+            assert_eq!(of("POST", path, &[(name, value)]), order, "{name}: {value}");
+            assert_eq!(of("OPTIONS", path, &[cors[0], cors[1], (name, value)]), order, "{name}: {value}");
+        }
+        assert_eq!(of("POST", path, &[(name, "")]), None, "{name}");
+        assert_eq!(of("POST", path, &[(name, "PUT")]), None, "{name}");
+        // The method of the request counts as before.
+        assert_eq!(of("GET", path, &[(name, "PUT")]), order, "{name}");
+        let many = format!("{}GET", "M,".repeat(1000));
+        assert_eq!(of("POST", path, &[(name, "PUT"), (name, &many)]), order, "{name}");
+    }
+    for query in ["_method=GET", "a=1&_METHOD=get", "a=1;+.method=%47ET", "[_method]=GET", "_method=PUT&_method=HEAD"] {
+        assert_eq!(of("POST", &format!("{path}?{query}"), &[]), order, "{query}");
+        assert_eq!(of("PUT", &format!("{path}?{query}"), &[]), None, "{query}");
+    }
+    for query in ["_method=PUT", "method=GET", "a[_method]=GET"] {
+        assert_eq!(of("POST", &format!("{path}?{query}"), &[]), None, "{query}");
+    }
+    assert_eq!(of("OPTIONS", path, &cors), None);
+    assert_eq!(of("POST", path, &[]), None);
+}
+
+#[test]
 fn long_paths_and_keys_are_bounded_and_stay_different() {
     let naming = naming(&[declared("/o/{id}")], true);
     let long = |last: char| format!("/o/{}{last}", "x".repeat(60_000));

@@ -8,6 +8,7 @@ mod references;
 mod routes;
 mod schema;
 mod shape;
+mod sides;
 
 use serde_json::Value;
 

@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 
 use super::references::{Resources, Target, join, last};
 use super::{CompileError, Dialect, MAX_SCHEMAS, Warnings};
+use crate::compiled::MAX_PATTERNS;
 use crate::format::Format;
-use crate::pattern::{Untranslated, build, translate};
+use crate::pattern::{Matcher, Untranslated, build, translate};
 use crate::record::{Dependent, NamedSchema, ResourceRecord, SchemaRecord, types};
 
 /// The longest chain of references.
@@ -25,6 +26,8 @@ pub(super) struct Compiler<'d> {
     records: Vec<SchemaRecord>,
     pending: Vec<(u32, String)>,
     patterns: HashMap<String, Option<u32>>,
+    /// The memory that they take when they are compiled, in bytes.
+    pattern_bytes: usize,
     outside: HashSet<String>,
 }
 
@@ -45,6 +48,7 @@ impl<'d> Compiler<'d> {
             records: Vec::new(),
             pending: Vec::new(),
             patterns: HashMap::new(),
+            pattern_bytes: 0,
             outside: HashSet::new(),
         };
         // The number 0 is the empty text.
@@ -66,6 +70,11 @@ impl<'d> Compiler<'d> {
     /// The value at a pointer.
     pub(super) fn at(&self, pointer: &str) -> Option<&'d Value> {
         self.root.pointer(pointer)
+    }
+
+    /// Where a reference of a schema leads.
+    pub(super) fn target(&self, reference: &str, from: &str) -> Target {
+        self.resources.target(reference, from)
     }
 
     /// Follows the references of an object of the document that is no schema; `None` with a warning where it cannot.
@@ -271,7 +280,10 @@ impl<'d> Compiler<'d> {
             Err(Untranslated::Wrong(why)) => Err(format!("it is no pattern: {why}")),
         };
         let place = match translated {
-            Ok(translated) => Some(self.text(translated.as_bytes())),
+            Ok(translated) => {
+                self.count_pattern(&translated, pointer);
+                Some(self.text(translated.as_bytes()))
+            }
             Err(why) => {
                 self.warnings.add(pointer, format!("the pattern checks nothing: {why}"));
                 None
@@ -279,6 +291,17 @@ impl<'d> Compiler<'d> {
         };
         self.patterns.insert(pattern.to_owned(), place);
         place
+    }
+
+    /// Adds up the memory of patterns, with a warning where a filter has no room for all of them.
+    fn count_pattern(&mut self, translated: &str, pointer: &str) {
+        let before = self.pattern_bytes;
+        self.pattern_bytes += Matcher::build(translated).map_or(0, |matcher| matcher.memory());
+        if before <= MAX_PATTERNS && self.pattern_bytes > MAX_PATTERNS {
+            let message = "with this one the compiled patterns of the document have more than 8 MiB, which is what a gateway keeps: \
+                they are compiled again and again, and a body with many of them may take too much work";
+            self.warnings.add(pointer, message);
+        }
     }
 
     fn object_keywords(
@@ -310,7 +333,7 @@ impl<'d> Compiler<'d> {
         record.property_names = self.child(object, pointer, "propertyNames")?;
         record.unevaluated_properties = self.child(object, pointer, "unevaluatedProperties")?;
         for name in texts(object.get("required")) {
-            let (reads, writes) = self.sides(pointer, name, 0);
+            let (reads, writes) = self.sides(pointer, name);
             let name = self.text(name.as_bytes());
             match (reads, writes) {
                 (true, false) => record.required_read.push(name),
@@ -348,39 +371,6 @@ impl<'d> Compiler<'d> {
         self.records.push(SchemaRecord::default());
         self.places.insert("anything".to_owned(), place);
         Ok(place)
-    }
-
-    /// Whether a property is for responses alone (`readOnly`), for requests alone (`writeOnly`).
-    fn sides(&self, pointer: &str, name: &str, depth: usize) -> (bool, bool) {
-        let Some(schema) = self.at(pointer).and_then(Value::as_object).filter(|_| depth < 6) else {
-            return (false, false);
-        };
-        if let Some(property) = schema.get("properties").and_then(|all| all.get(name)) {
-            let place = join(&join(pointer, "properties"), name);
-            return self.flags(property, &place, 0);
-        }
-        if let Some(Target::Inside(target, _)) =
-            schema.get("$ref").and_then(Value::as_str).map(|reference| self.resources.target(reference, pointer))
-        {
-            return self.sides(&target, name, depth + 1);
-        }
-        let branches = schema.get("allOf").and_then(Value::as_array).map_or(0, Vec::len).min(32);
-        (0..branches)
-            .map(|branch| self.sides(&format!("{pointer}/allOf/{branch}"), name, depth + 1))
-            .find(|found| *found != (false, false))
-            .unwrap_or_default()
-    }
-
-    fn flags(&self, schema: &Value, pointer: &str, depth: usize) -> (bool, bool) {
-        let is = |key: &str| schema.get(key) == Some(&Value::Bool(true));
-        let own = (is("readOnly"), is("writeOnly"));
-        let reference = schema.get("$ref").and_then(Value::as_str).filter(|_| own == (false, false) && depth < 6);
-        match reference.map(|reference| self.resources.target(reference, pointer)) {
-            Some(Target::Inside(target, _)) => {
-                self.at(&target).map_or((false, false), |schema| self.flags(schema, &target, depth + 1))
-            }
-            _ => own,
-        }
     }
 
     fn array_keywords(

@@ -50,8 +50,8 @@ impl<'a> Validator<'a> {
             if !self.charge(1 + (known.len() + record.pattern_properties.len() * text.len()) / 8) {
                 return true;
             }
-            let mut patterns = record.pattern_properties.iter().filter_map(|property| contract.pattern(property.name));
-            if schema.names.find(text, contract).is_some() || patterns.any(|pattern| pattern.is_match(text)) {
+            let mut patterns = record.pattern_properties.iter().map(|property| property.name);
+            if schema.names.find(text, contract).is_some() || patterns.any(|pattern| self.has_match(pattern, text)) {
                 return true;
             }
             let single = [record.reference, record.dynamic_reference, record.condition, record.then, record.otherwise];

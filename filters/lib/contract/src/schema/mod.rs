@@ -23,6 +23,9 @@ const MAX_FAILURES: usize = 8;
 /// The most schemas in turn for one value that lead to one another: more are a circle.
 const MAX_TURNS: u32 = 100;
 
+/// The bytes of a pattern that is compiled once more which count as one of the work of a check.
+const COMPILED_BYTES: usize = 16;
+
 /// Which way a value goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
@@ -147,6 +150,12 @@ impl<'a> Validator<'a> {
         self.exhausted |= work > self.budget;
         self.budget = self.budget.saturating_sub(work);
         !self.exhausted
+    }
+
+    /// Whether a text has a match of a pattern; not where the pattern cannot be compiled.
+    fn has_match(&mut self, pattern: u32, text: &[u8]) -> bool {
+        let (matcher, compiled) = self.contract.pattern(pattern);
+        self.charge(compiled / COMPILED_BYTES) && matcher.is_some_and(|matcher| matcher.is_match(text))
     }
 
     /// Notes what is wrong, and is false.
@@ -293,8 +302,8 @@ impl<'a> Validator<'a> {
             return self.wrong(value, || format!("the format {}", format.name()));
         }
         if record.pattern.is_some()
-            && let Some(pattern) = schema.pattern(self.contract)
-            && self.charge(text.len() / 8)
+            && let (Some(pattern), compiled) = schema.pattern(self.contract)
+            && self.charge(compiled / COMPILED_BYTES + text.len() / 8)
             && !pattern.is_match(&text)
         {
             return self.wrong(value, || "a text that matches the pattern".to_owned());

@@ -132,7 +132,7 @@ impl Validator<'_> {
             if !self.charge(1 + text.len() / 8) {
                 return true;
             }
-            if self.contract.pattern(property.name).is_some_and(|pattern| pattern.is_match(text)) {
+            if self.has_match(property.name, text) {
                 *known = true;
                 valid &= self.valid(property.schema, member, None);
             }

@@ -147,7 +147,7 @@ fn evil_patterns_take_linear_time_or_check_nothing() {
         assert!(compiled.warnings[0].contains(why), "{:?}", compiled.warnings);
         assert_eq!(judged(&compiled, "\"x\""), BodyResult::Valid);
     }
-    // Hundreds of patterns share the memory of patterns: what finds no room checks nothing.
+    // Hundreds of patterns share the memory of patterns.
     let properties: serde_json::Map<String, Value> = (0..600)
         .map(|place| (format!("p{place}"), json!({ "pattern": format!("(x|y{place}){{1,40}}.*[a-z]{{30,60}}") })))
         .collect();
@@ -155,6 +155,71 @@ fn evil_patterns_take_linear_time_or_check_nothing() {
     let body: serde_json::Map<String, Value> = (0..600).map(|place| (format!("p{place}"), json!("q"))).collect();
     let BodyResult::Invalid(found) = judged(&many, &Value::Object(body).to_string()) else { panic!() };
     assert!(found.len() <= 8);
+}
+
+/// Checks bodies of the document above, one after another.
+struct Judge {
+    contract: Contract,
+    schema: u32,
+}
+
+impl Judge {
+    fn of(compiled: &Compiled) -> Self {
+        let contract = Contract::open(&compiled.image).unwrap();
+        let Found::Operation(matched) = contract.find(b"POST", b"/a", false) else { panic!() };
+        let body = contract.request_body(matched.operation, Some(b"application/json"), true);
+        let BodyCheck::Json(schema) = body else { panic!("{body:?}") };
+        Self { contract, schema }
+    }
+
+    /// What is wrong with a body.
+    fn wrong(&self, body: &Value) -> Option<String> {
+        match self.contract.check_body(self.schema, body.to_string().as_bytes(), false) {
+            BodyResult::Valid => None,
+            BodyResult::Invalid(found) => Some(format!("{} {}", found[0].place, found[0].detail)),
+            BodyResult::Unjudged => panic!("{body}"),
+        }
+    }
+}
+
+#[test]
+fn patterns_that_find_no_room_are_checked_all_the_same() {
+    // Each takes some hundred KiB.
+    const PATTERNS: usize = 40;
+    let pattern = |place: usize| format!("^(\\p{{L}}{{1,8}}|{place}x)$");
+    let mut properties: serde_json::Map<String, Value> =
+        (0..PATTERNS).map(|place| (format!("p{place}"), json!({ "pattern": pattern(place) }))).collect();
+    properties.insert(
+        "tags".to_owned(),
+        json!({ "type": "object", "patternProperties": { "^(k_[0-9]+|\\p{Lu})$": { "type": "integer" } }, "additionalProperties": false }),
+    );
+    let rows = json!({ "type": "array", "items": { "$ref": "#/components/schemas/Row" } });
+    let schema = json!({ "anyOf": [{ "$ref": "#/components/schemas/Row" }, rows] });
+    let compiled = compiled(&document(&schema, &json!({ "Row": { "type": "object", "properties": properties } })));
+    assert!(compiled.warnings.iter().any(|warning| warning.contains("more than 8 MiB")), "{:?}", compiled.warnings);
+    let judge = Judge::of(&compiled);
+    let wrong = |member: &str, value: Value| judge.wrong(&json!([{ member: value }]));
+    let refused = Some("body expected a value that matches one of the alternatives".to_owned());
+    for round in 0..2 {
+        // Whatever was asked for before: the first is out of memory by the time the last is looked at, and the other way round.
+        for place in 0..PATTERNS {
+            assert_eq!(wrong(&format!("p{place}"), json!(format!("{place}x"))), None, "{round} {place}");
+        }
+        for place in (0..PATTERNS).rev() {
+            assert_eq!(wrong(&format!("p{place}"), json!("!")), refused, "{round} {place}");
+        }
+        assert_eq!(wrong("tags", json!({ "k_1": 1 })), None);
+        assert_eq!(wrong("tags", json!({ "k_1": "x" })), refused);
+        assert_eq!(wrong("tags", json!({ "other": 1 })), refused);
+    }
+    // To compile them again and again is work.
+    let row: serde_json::Map<String, Value> =
+        (0..PATTERNS).map(|place| (format!("p{place}"), json!(format!("{place}x")))).collect();
+    let many = Value::Array(vec![Value::Object(row); 200]);
+    assert_eq!(judge.wrong(&many).as_deref(), Some("body checking it takes too much work"));
+    // Patterns that find room together need no warning.
+    let few = json!({ "properties": { "a": { "pattern": pattern(1) }, "b": { "pattern": "^[a-z]+$" } } });
+    assert!(super::hostile::compiled(&document(&few, &json!({}))).warnings.is_empty());
 }
 
 #[test]

@@ -40,6 +40,12 @@ fn a_form_names_a_method() {
         ("_METHOD=DELETE", ALLOW),
         ("+%20.method=DELETE", ALLOW),
         ("_method%00=DELETE", ALLOW),
+        // Rack leaves out brackets around a name.
+        ("[_method]=DELETE", ALLOW),
+        ("]_method=DELETE", ALLOW),
+        ("_method]=DELETE", ALLOW),
+        ("%5B%5b.method%5D=DELETE", ALLOW),
+        ("_method[]=DELETE&[a][_method]=DELETE&]=DELETE&[=DELETE", None),
         ("", None),
         ("_method", None),
         ("_method=", None),

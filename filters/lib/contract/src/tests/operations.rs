@@ -136,6 +136,8 @@ fn parameters_are_read_by_style() {
         ("/items?limit=1&limit=x", Some("query:limit")),
         ("/items?tags=a,b", None),
         ("/items?tags=a,c", Some("query:tags")),
+        ("/items?tags=a%2Cb%2ca", None),
+        ("/items?tags=a%2Cc", Some("query:tags")),
         ("/items?ids=1&ids=2", None),
         ("/items?ids=1,2", Some("query:ids")),
         ("/items?piped=1|2%7C3", None),
@@ -164,6 +166,8 @@ fn parameters_are_read_by_style() {
         ("/m/;p=1;p=x", Some("path:p")),
         ("/l/.1,2", None),
         ("/l/.1,x", Some("path:p")),
+        ("/l/.1%2C2", None),
+        ("/l/.1%2cx", Some("path:p")),
         ("/o/a=1,b=x", None),
         ("/o/a=x", Some("path:p")),
     ] {
@@ -305,6 +309,51 @@ fn what_is_read_only_may_be_sent_and_what_is_write_only_may_be_answered() {
         assert_eq!(places(&contract, sent, body, false), of_request, "{body}");
         assert_eq!(places(&contract, answered, body, true), of_response, "{body}");
     }
+}
+
+#[test]
+fn what_is_read_only_need_not_be_sent_wherever_it_is_required() {
+    let components = r##"
+    Base: {type: object, properties: {id: {type: integer, readOnly: true}, secret: {type: string, writeOnly: true}, total: {type: integer}}}
+    Order: {allOf: [{$ref: "#/components/schemas/Base"}, {properties: {note: {type: string}}}]}
+    Same: {allOf: [{$ref: "#/components/schemas/Base"}, {required: [id, secret, total]}]}
+    First: {allOf: [{required: [id, secret, total]}, {$ref: "#/components/schemas/Order"}]}
+    Deep: {allOf: [{$ref: "#/components/schemas/Order"}, {allOf: [{type: object}, {required: [id, secret, total]}]}]}
+    Beside: {$ref: "#/components/schemas/Base", required: [id, secret, total]}
+    Own: {allOf: [{$ref: "#/components/schemas/Base"}, {required: [id, secret, total], properties: {id: {readOnly: false}, secret: {}}}]}
+    Choice: {properties: {id: {type: integer, readOnly: true}}, anyOf: [{required: [id]}, {required: [total]}]}
+"##;
+    let places = |name: &str, body: &str, response: bool| {
+        let content =
+            format!(r##"{{content: {{application/json: {{schema: {{$ref: "#/components/schemas/{name}"}}}}}}}}"##);
+        let document = format!(
+            "openapi: 3.1.0\npaths: {{/a: {{post: {{requestBody: {content}, responses: {{'200': {content}}}}}}}}}\ncomponents:\n  schemas:{components}"
+        );
+        let contract = Contract::open(&compile(&document, "", Options { responses: true }).unwrap().image).unwrap();
+        let Found::Operation(matched) = contract.find(b"POST", b"/a", false) else { panic!() };
+        let json = Some(b"application/json".as_slice());
+        let check = match response {
+            true => contract.response_body(matched.operation, 200, json, true),
+            false => contract.request_body(matched.operation, json, true),
+        };
+        let BodyCheck::Json(schema) = check else { panic!("{check:?}") };
+        places(&contract, schema, body, response)
+    };
+    for name in ["Same", "First", "Deep", "Beside"] {
+        for (body, of_request, of_response) in [
+            (r#"{"id":1,"secret":"x","total":1}"#, true, true),
+            (r#"{"secret":"x","total":1}"#, true, false),
+            (r#"{"id":1,"total":1}"#, false, true),
+            (r#"{"id":1,"secret":"x"}"#, false, false),
+        ] {
+            assert_eq!(places(name, body, false).is_empty(), of_request, "{name} {body}");
+            assert_eq!(places(name, body, true).is_empty(), of_response, "{name} {body}");
+        }
+    }
+    // What a schema says of its own property counts, and what is required of an alternative tells it apart.
+    assert_eq!(places("Own", r#"{"secret":"x","total":1}"#, false), ["body"]);
+    assert_eq!(places("Own", r#"{"id":1,"total":1}"#, true), ["body"]);
+    assert_eq!(places("Choice", r#"{"a":1}"#, false), ["body"]);
 }
 
 #[test]

@@ -99,6 +99,27 @@ fn ordinary_responses_and_those_that_cannot_be_replaced_pass() {
 }
 
 #[test]
+fn lists_that_number_their_entries_are_inspected() {
+    use std::io::Write as _;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    gzip.write_all(TRACE.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    for (status, range) in [(200, "0-14/*"), (200, "posts 0-24/319"), (200, "bytes 0-1/2"), (206, "items 0-14/100")] {
+        for pass_ranges in [false, true] {
+            let step = ErrorLeakageStep { pass_ranges, ..step() };
+            let headers = [("content-type", "application/json"), ("content-range", range)];
+            let plain = exchange(&step, status, &headers, TRACE.as_bytes(), true);
+            let harmless = exchange(&step, status, &headers, b"[]", true);
+            let headers = [headers.as_slice(), &[("content-encoding", "gzip")]].concat();
+            for exchanged in [plain, exchange(&step, status, &headers, &gzip, true)] {
+                assert!(matches!(&exchanged.flow, Flow::Answer(reply) if reply.status == 500), "{status} {range}");
+            }
+            assert_eq!(harmless.flow, Flow::Continue, "{status} {range}");
+        }
+    }
+}
+
+#[test]
 fn compressed_long_and_wide_bodies_are_inspected() {
     use std::io::Write as _;
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());

@@ -12,7 +12,7 @@ use exchange::{
     Role, SecurityEvent, Signal, Slot, Verdict,
 };
 use prost::Message as _;
-use response_scan::sensitive::{Checksum, CustomPattern, Detector, Finding, Scanner, mask};
+use response_scan::sensitive::{Checksum, CustomPattern, Detector, Finding, Scanner, mask_all};
 use response_scan::{Head, NO_PARTS, NO_PARTS_REASON, Responses, Text, offset_class};
 
 pub use messages::{CustomDetector, DataAction, DetectorAction, PatternChecksum, SensitiveDataStep};
@@ -95,10 +95,11 @@ impl Plugin for SensitiveData {
         if found.is_empty() {
             return Verdict::Pass;
         }
+        let form = inspection.form(&units);
         let masked = || {
             let mut units = units.to_vec();
             let masks = |finding: &&Finding| self.action(finding.detector) == DataAction::Mask;
-            found.iter().filter(masks).for_each(|finding| mask(&mut units, finding, inspection.json));
+            mask_all(&mut units, found.iter().filter(masks), form);
             text.written(&units)
         };
         self.react(&found, &text, &masked, exchange, host)

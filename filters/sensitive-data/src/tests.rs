@@ -93,6 +93,54 @@ fn compressed_bodies_are_sent_masked_with_right_headers() {
     assert_eq!(exchanged.changes, [removed.as_slice(), &[length]].concat());
 }
 
+/// Lists whose header numbers their entries (PostgREST, react-admin), and a status that does not fit the header.
+const LISTS: [(u16, &str); 6] = [
+    (200, "0-14/*"),
+    (200, "posts 0-24/319"),
+    (200, "bytes 0-58/59"),
+    (206, "0-14/100"),
+    (206, "items 0-14/100"),
+    (404, "bytes */59"),
+];
+
+#[test]
+fn lists_that_number_their_entries_are_masked() {
+    use std::io::Write as _;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    gzip.write_all(BODY.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    for (status, range) in LISTS {
+        for pass_ranges in [false, true] {
+            let step = SensitiveDataStep { pass_ranges, ..masking() };
+            let headers = [("content-type", "application/json"), ("content-range", range)];
+            let plain = exchange(&step, status, &headers, BODY.as_bytes(), true);
+            let headers = [headers.as_slice(), &[("content-encoding", "gzip")]].concat();
+            for exchanged in [plain, exchange(&step, status, &headers, &gzip, true)] {
+                let what = format!("{status} {range} {pass_ranges} {:?}", exchanged.flow);
+                assert_eq!((exchanged.flow, exchanged.replaced.as_deref()), (Flow::Continue, Some(MASKED)), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_stay_numbers_whatever_the_type_says() {
+    for (kind, text, expected) in [
+        ("text/html", r#"{"card":4111111111111111}"#, r#"{"card":9999999999991111}"#),
+        ("text/plain", r#"[4111111111111111,1]"#, r#"[9999999999991111,1]"#),
+        ("application/javascript", "cb({card:4111111111111111});", "cb({card:9999999999991111});"),
+        (
+            "text/html",
+            "<script>var s={\"card\":4111111111111111};</script>",
+            "<script>var s={\"card\":9999999999991111};</script>",
+        ),
+        ("text/html", "<p>4111111111111111", "<p>************1111"),
+    ] {
+        let exchanged = exchange(&masking(), 200, &[("content-type", kind)], text.as_bytes(), true);
+        assert_eq!(exchanged.replaced.as_deref(), Some(expected), "{kind}");
+    }
+}
+
 #[test]
 fn the_strictest_action_decides() {
     let blocking = step(&[("card", DataAction::Mask), ("cloud_key", DataAction::Block)]);

@@ -231,9 +231,9 @@ impl Exchange {
     ///
     /// Why the body cannot be replaced.
     pub(crate) fn replaces_body(&mut self, half: Half, from: usize, to: usize) -> Result<(), &'static str> {
-        let (headers, status) = match (half, &self.response) {
-            (Half::Request, _) => (&self.request.headers, 0),
-            (Half::Response, Some(response)) => (&response.headers, response.status),
+        let (headers, part) = match (half, &self.response) {
+            (Half::Request, _) => (&self.request.headers, self.request.headers.get("content-range").is_some()),
+            (Half::Response, Some(response)) => (&response.headers, response.is_part()),
             (Half::Response, None) => return Err("there is no response"),
         };
         if self.changes.of(half).gone {
@@ -241,7 +241,7 @@ impl Exchange {
         }
         let has = |name: &str| headers.get(name).is_some();
         // The other parts are not at hand, and their places follow from this one's length.
-        if (status == 206 || has("content-range")) && (from != to || has("content-encoding")) {
+        if part && (from != to || has("content-encoding")) {
             return Err("a part of a representation cannot be replaced by one of another length");
         }
         let of_response = FALSE_BY_RESPONSE_BODY.iter().filter(|_| half == Half::Response);

@@ -106,6 +106,19 @@ pub struct Response {
     pub streaming: bool,
 }
 
+impl Response {
+    /// Whether its body is a part of a representation, cut at a byte: a 206 with a `content-range` of bytes, or without one
+    /// (`multipart/byteranges`). With other statuses the header means nothing (RFC 9110, section 14.4), and applications number the
+    /// entries of a list with it: `posts 0-24/319`, `0-14/*`.
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        let mut ranges = self.headers.all("content-range").peekable();
+        let is_bytes =
+            |range: &[u8]| range.trim_ascii_start().get(..5).is_some_and(|unit| unit.eq_ignore_ascii_case(b"bytes"));
+        self.status == 206 && (ranges.peek().is_none() || ranges.any(is_bytes))
+    }
+}
+
 /// The route of a request. Its words are those of the chain, shared by all requests.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Route {

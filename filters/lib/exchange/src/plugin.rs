@@ -166,8 +166,8 @@ pub enum Verdict {
     /// type stays unless the plugin changes it. Signatures of clients over a digest (RFC 9421) are not valid any more.
     ///
     /// The exchange is refused with 500 where the body cannot be replaced: the step was given a part of it; the headers have gone
-    /// on (gateways that do not hold them); or it is a part of a representation (206, `content-range`) and the new one has
-    /// another length or the old one was coded. Responses to HEAD, 204 and 304 have no body.
+    /// on (gateways that do not hold them); or it is a part of a representation (a request with `content-range`,
+    /// [`Response::is_part`](crate::Response::is_part)) and the new one has another length or the old one was coded. Responses to HEAD, 204 and 304 have no body.
     ReplaceBody(Vec<u8>),
     /// Go on, and skip steps behind this one for the rest of the exchange. Only before the request goes to the backend, and in
     /// place of a wait for its body; otherwise it equals [`Verdict::Pass`]. Ignored and logged without the right to it, see

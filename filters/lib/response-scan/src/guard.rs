@@ -17,6 +17,9 @@ pub const NO_PARTS: u16 = 416;
 /// What that is about, for events.
 pub const NO_PARTS_REASON: &str = "a part of a text was asked for, in which a match may be cut";
 
+/// The headers that ask for a part of a text; the second is that of old browsers, which Apache still reads.
+const RANGES: [&str; 2] = ["range", "request-range"];
+
 /// What guards of responses are told by their configuration.
 #[derive(Debug, Clone)]
 pub struct Responses {
@@ -42,16 +45,18 @@ pub enum Head {
 }
 
 impl Responses {
-    /// Changes a request so that its response can be inspected: no codings that cannot be undone, and no ranges but those of paths
-    /// whose contents are fetched in parts. A guard that monitors leaves ranges as they are.
+    /// Changes a request so that its response can be inspected: no codings that cannot be undone, and no ranges of bytes but those of
+    /// paths whose contents are fetched in parts. A guard that monitors leaves ranges as they are.
     pub fn request(&self, exchange: &mut Exchange, host: &dyn Host) {
         codings::limit(exchange);
-        let ranged = exchange.request.headers.get("range").is_some();
-        if ranged && self.whole && !self.monitor && !is_in_parts(exchange.request.path_only()) {
-            exchange.change_request(HeaderChange::remove("range"), host);
-            if exchange.request.headers.get("if-range").is_some() {
-                exchange.change_request(HeaderChange::remove("if-range"), host);
-            }
+        if !self.whole || self.monitor || is_in_parts(exchange.request.path_only()) {
+            return;
+        }
+        let headers = &exchange.request.headers;
+        let ranged: Vec<&str> = RANGES.into_iter().filter(|name| headers.all(name).any(is_of_bytes)).collect();
+        let conditional = !ranged.is_empty() && headers.get("if-range").is_some();
+        for name in ranged.into_iter().chain(conditional.then_some("if-range")) {
+            exchange.change_request(HeaderChange::remove(name), host);
         }
     }
 
@@ -70,6 +75,12 @@ impl Responses {
         let (inspection, response) = (slot.take::<Inspection>()?, exchange.response.as_ref()?);
         Some((inspection, inspection.text(body, &response.headers)))
     }
+}
+
+/// Whether a range may be one of bytes: some servers look for the unit anywhere in the value. Ranges in other units (`items=0-24`, or
+/// none) are questions to an application for a page of a list, which is a whole text.
+fn is_of_bytes(range: &[u8]) -> bool {
+    range.windows(5).any(|unit| unit.eq_ignore_ascii_case(b"bytes"))
 }
 
 /// Whether clients fetch what is behind a path in parts, by its ending.
@@ -111,6 +122,27 @@ mod tests {
     }
 
     #[test]
+    fn pages_of_lists_are_no_ranges_of_bytes() {
+        let left = |headers: &[(&str, &str)]| {
+            let mut exchange = Exchange::default();
+            exchange.request.headers = Headers::new(headers);
+            WHOLE.request(&mut exchange, &FakeHost::at(0));
+            let name = |(name, _): (&[u8], &[u8])| String::from_utf8_lossy(name).into_owned();
+            exchange.request.headers.regular().map(name).collect::<Vec<_>>()
+        };
+        let conditional = ("if-range", "\"a\"");
+        for range in ["items=0-4", "0-24", "posts=0-24", "entries 0-1"] {
+            assert_eq!(left(&[("range", range), conditional]), ["range", "if-range"], "{range}");
+        }
+        for range in ["bytes=0-4", "Bytes=0-4", " bytes = 0-4", "items=0-4, bytes=0-4"] {
+            assert_eq!(left(&[("range", range), conditional]), [""; 0], "{range}");
+            assert_eq!(left(&[("request-range", range), ("accept", "*/*")]), ["accept"], "{range}");
+        }
+        assert_eq!(left(&[("range", "items=0-4"), ("range", "bytes=0-4")]), [""; 0]);
+        assert_eq!(left(&[("range", "items=0-4"), ("request-range", "bytes=0-4")]), ["range"]);
+    }
+
+    #[test]
     fn a_part_of_a_text_is_told_from_one_of_a_recording() {
         let head = |guard: &Responses, status, headers: &[(&str, &str)], has_body| {
             let response = Response { status, headers: Headers::new(headers), streaming: false };
@@ -121,8 +153,17 @@ mod tests {
         let range = ("content-range", "bytes 0-1/2");
         assert_eq!(head(&WHOLE, 206, &[json, range], true), Head::Part);
         assert_eq!(head(&WHOLE, 206, &[range], true), Head::Part, "without a type");
-        assert_eq!(head(&WHOLE, 200, &[json, range], true), Head::Part, "a lying status");
-        assert_eq!(head(&WHOLE, 206, &[("content-type", "multipart/byteranges; boundary=a")], true), Head::Part);
+        let hold = Head::Hold(BodyNeed { limit: 1000 });
+        assert_eq!(head(&WHOLE, 200, &[json, range], true), hold, "a lying status: clients take it for the whole");
+        for kind in ["multipart/byteranges; boundary=a", "multipart/x-byteranges; boundary=a"] {
+            assert_eq!(head(&WHOLE, 206, &[("content-type", kind)], true), Head::Part, "{kind}");
+        }
+        for guard in [&WHOLE, &Responses { whole: false, ..WHOLE }] {
+            for (status, list) in [(200, "0-14/*"), (200, "posts 0-24/319"), (206, "0-14/319"), (206, "posts 0-24/319")]
+            {
+                assert_eq!(head(guard, status, &[json, ("content-range", list)], true), hold, "{status} {list}");
+            }
+        }
         assert_eq!(head(&WHOLE, 206, &[video, range], true), Head::Pass);
         assert_eq!(head(&WHOLE, 206, &[json, range], false), Head::Pass, "HEAD");
         assert_eq!(head(&Responses { whole: false, ..WHOLE }, 206, &[json, range], true), Head::Pass);

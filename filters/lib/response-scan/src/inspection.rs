@@ -6,6 +6,8 @@ use exchange::{Body, Headers, Response, codings};
 use seclang::body::decode::{DecodeError, decode};
 use seclang::body::decode_prefix;
 
+use crate::sensitive::Form;
+
 /// How many times longer than the limit of a body its decoded form may be.
 const EXPANSION: usize = 16;
 /// The highest ratio of a decoded body to the compressed one.
@@ -25,11 +27,14 @@ const TYPES: [&str; 8] = [
 /// Texts that show nothing of an application.
 const NOT_INSPECTED: [&str; 2] = ["text/css", "text/event-stream"];
 
+/// The units of UTF-16 that are a blank to scanners: a space that breaks no line stands between groups of digits.
+const NO_BREAK_SPACE: u8 = 0xa0;
+
 /// How the text of a response is made of its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inspection {
-    /// The content type is a form of JSON.
-    pub json: bool,
+    /// What the content type says of the syntax; `None` without a type.
+    form: Option<Form>,
     /// The content type says UTF-16: little endian, or big endian.
     utf16: Option<Order>,
 }
@@ -41,15 +46,12 @@ enum Order {
 }
 
 impl Inspection {
-    /// How a response is inspected; `None` where it is not: streams, parts of a representation (206, `content-range`), 1xx, 204, 304,
-    /// and media types that are none of `types` (by default texts, JSON and XML). Responses without a type are inspected.
+    /// How a response is inspected; `None` where it is not: streams, parts of a representation ([`Response::is_part`]), 1xx, 204,
+    /// 205, 304, and media types that are none of `types` (by default texts, JSON and XML). Responses without a type are inspected.
     #[must_use]
     pub fn of(response: &Response, types: &[String]) -> Option<Self> {
         let (status, headers) = (response.status, &response.headers);
-        if response.streaming
-            || matches!(status, 0..200 | 204 | 205 | 206 | 304)
-            || headers.get("content-range").is_some()
-        {
+        if response.streaming || matches!(status, 0..200 | 204 | 205 | 304) || response.is_part() {
             return None;
         }
         let kind = headers.get("content-type").unwrap_or_default();
@@ -58,26 +60,42 @@ impl Inspection {
         if !is_inspected_type(media, types) {
             return None;
         }
-        let json = media.is_empty() || ends_with(media, "json");
+        let form = (!media.is_empty()).then(|| form_of(media));
         let utf16 = position(kind, b"utf-16").map(|_| match position(kind, b"utf-16be") {
             Some(_) => Order::Big,
             None => Order::Little,
         });
-        Some(Self { json, utf16 })
+        Some(Self { form, utf16 })
     }
 
     /// Whether a response is a part of a text that would be inspected as a whole. Several parts side by side do not say what they are of.
     #[must_use]
     pub fn of_part(response: &Response, types: &[String]) -> bool {
-        let headers = &response.headers;
-        let is_part = response.status == 206 || response.status == 200 && headers.get("content-range").is_some();
-        if !is_part || response.streaming {
+        if !response.is_part() || response.streaming {
             return false;
         }
-        let kind = headers.get("content-type").unwrap_or_default();
+        let kind = response.headers.get("content-type").unwrap_or_default();
         let media = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
         let is_text = std::str::from_utf8(media).is_ok_and(|media| is_inspected_type(media, types));
-        is_text || media.eq_ignore_ascii_case(b"multipart/byteranges")
+        // The second is what Apache answers to `Request-Range`.
+        is_text
+            || [&b"multipart/byteranges"[..], b"multipart/x-byteranges"]
+                .iter()
+                .any(|many| media.eq_ignore_ascii_case(many))
+    }
+
+    /// The syntax that masks have to keep. The text itself decides where the type leaves it open: what begins as JSON is read as
+    /// JSON under any name (`text/html` is what many frameworks say by default), and what has no type and begins with a tag is a page.
+    #[must_use]
+    pub fn form(&self, units: &[u8]) -> Form {
+        let text = units.strip_prefix(b"\xef\xbb\xbf").unwrap_or(units);
+        // A mark that keeps other sites from reading the text as a script.
+        let text = text.strip_prefix(b")]}'").unwrap_or(text);
+        match (self.form, text.iter().copied().find(|byte| !byte.is_ascii_whitespace() && *byte != b',')) {
+            (None, Some(b'<')) => Form::Other,
+            (None, _) | (Some(Form::Other), Some(b'{' | b'[')) => Form::Json,
+            (Some(form), _) => form,
+        }
     }
 
     /// The text of a body: content codings undone as far as they can be, and the letters of UTF-16 as bytes.
@@ -115,6 +133,7 @@ impl Text<'_> {
         let (pairs, _) = self.bytes.as_chunks::<2>();
         let unit = |pair: &[u8; 2]| match (order, *pair) {
             (Order::Little, [low, 0]) | (Order::Big, [0, low]) if low.is_ascii() => low,
+            (Order::Little, [NO_BREAK_SPACE, 0]) | (Order::Big, [0, NO_BREAK_SPACE]) => b' ',
             _ => 0x80,
         };
         Cow::Owned(pairs.iter().map(unit).collect())
@@ -165,6 +184,15 @@ pub fn is_inspected_type(media: &str, types: &[String]) -> bool {
     let listed = TYPES.iter().any(|known| matches_type(media, known));
     let structured = ends_with(media, "+json") || ends_with(media, "+xml");
     (listed || structured) && !NOT_INSPECTED.iter().any(|known| media.eq_ignore_ascii_case(known))
+}
+
+fn form_of(media: &str) -> Form {
+    let script = ["javascript", "ecmascript"].iter().any(|name| ends_with(media, name));
+    match (ends_with(media, "json"), script) {
+        (true, _) => Form::Json,
+        (_, true) => Form::Script,
+        _ => Form::Other,
+    }
 }
 
 fn matches_type(media: &str, known: &str) -> bool {
@@ -228,8 +256,21 @@ mod tests {
         {
             assert!(!inspected(200, kind), "{kind}");
         }
-        let range = response(200, &[("content-type", "text/plain"), ("content-range", "bytes 0-1/2")]);
-        assert_eq!(Inspection::of(&range, &[]), None);
+        let listed = |status, range| {
+            Inspection::of(&response(status, &[("content-type", "text/plain"), ("content-range", range)]), &[])
+                .is_some()
+        };
+        assert!(!listed(206, "bytes 0-1/2") && !listed(206, "Bytes 0-1/2"));
+        // Lists that number their entries, and a status that says that the whole is there.
+        for (status, range) in [
+            (200, "0-14/*"),
+            (200, "posts 0-24/319"),
+            (200, "bytes 0-1/2"),
+            (206, "posts 0-24/319"),
+            (416, "bytes */2"),
+        ] {
+            assert!(listed(status, range), "{status} {range}");
+        }
         let stream = Response { streaming: true, ..response(200, &[("content-type", "text/plain")]) };
         assert_eq!(Inspection::of(&stream, &[]), None);
         let types = ["application/pdf".to_owned(), "text/*".to_owned()];
@@ -239,17 +280,41 @@ mod tests {
     }
 
     #[test]
+    fn the_text_decides_what_the_type_leaves_open() {
+        let form = |kind: &str, text: &str| {
+            let kinds = [("content-type", kind)];
+            let headers: &[(&str, &str)] = if kind.is_empty() { &[] } else { &kinds };
+            Inspection::of(&response(200, headers), &[]).unwrap().form(text.as_bytes())
+        };
+        for (kind, text, expected) in [
+            ("application/json", "x", Form::Json),
+            ("application/problem+json", "", Form::Json),
+            ("text/html; charset=utf-8", " \n{\"a\":1}", Form::Json),
+            ("text/plain", "\u{feff}[1]", Form::Json),
+            ("text/plain", ")]}',\n{\"a\":1}", Form::Json),
+            ("", "{}", Form::Json),
+            ("", "\n<p>", Form::Other),
+            ("text/html", "<p>[", Form::Other),
+            ("application/javascript", "{", Form::Script),
+            ("text/javascript", "", Form::Script),
+        ] {
+            assert_eq!(form(kind, text), expected, "{kind} {text}");
+        }
+    }
+
+    #[test]
     fn utf_16_is_read_and_written() {
         for (order, mark) in [(Order::Little, [0xff, 0xfe]), (Order::Big, [0xfe, 0xff])] {
             let encode = |unit: u16| if order == Order::Little { unit.to_le_bytes() } else { unit.to_be_bytes() };
-            let body: Vec<u8> = mark.into_iter().chain("card \u{e4} 4111".encode_utf16().flat_map(encode)).collect();
+            let body: Vec<u8> =
+                mark.into_iter().chain("card \u{e4}\u{a0}4111".encode_utf16().flat_map(encode)).collect();
             let kind = [("content-type", "text/plain")];
             let inspection = Inspection::of(&response(200, &kind), &[]).unwrap();
             let text = inspection.text(Body { bytes: &body, complete: true }, &Headers::new(&kind));
             assert_eq!(text.units().as_ref(), b"\x80card \x80 4111");
             let changed = text.written(b"\x80card \x80 ****");
             let expected: Vec<u8> =
-                mark.into_iter().chain("card \u{e4} ****".encode_utf16().flat_map(encode)).collect();
+                mark.into_iter().chain("card \u{e4}\u{a0}****".encode_utf16().flat_map(encode)).collect();
             assert_eq!(changed, expected);
         }
     }

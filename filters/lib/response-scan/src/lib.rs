@@ -7,6 +7,7 @@
 //! All scans are linear in the body: a place is checked within a fixed distance, and a run of digits is read once.
 
 mod blocks;
+mod escapes;
 mod guard;
 mod inspection;
 pub mod leakage;

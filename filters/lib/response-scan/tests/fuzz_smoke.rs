@@ -5,7 +5,7 @@
 #[path = "../../../../fuzz/src/bodies/response_scan.rs"]
 mod response_scan_body;
 
-const PIECES: [&str; 24] = [
+const PIECES: [&str; 31] = [
     "4111 1111 1111 1111",
     "4111111111111111",
     "123-45-6789",
@@ -30,6 +30,13 @@ const PIECES: [&str; 24] = [
     "\u{e4}",
     "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj",
     "1",
+    "\\u0022",
+    "\\u00a0",
+    "%20",
+    "&nbsp;",
+    "aws_secret_access_key=",
+    "wJalrXUtnFEMI\\/K7MDENG\\u002FbPxRfiCYEXAMPLEKEY",
+    "b@shop.example",
 ];
 
 #[test]

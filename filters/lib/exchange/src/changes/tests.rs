@@ -184,3 +184,25 @@ fn a_part_is_replaced_by_one_of_its_length() {
     assert!(part(&[range, ("content-encoding", "gzip")]).replaces_body(Half::Response, 7, 7).is_err());
     assert!(exchange(Headers::from([range])).replaces_body(Half::Request, 7, 8).is_err());
 }
+
+#[test]
+fn a_list_with_the_numbers_of_its_entries_is_no_part() {
+    let gzip = ("content-encoding", "gzip");
+    for (status, range) in [
+        (200, "0-14/*"),
+        (200, "posts 0-24/319"),
+        (200, "bytes 0-6/100"),
+        (416, "bytes */100"),
+        (206, "items 0-14/100"),
+        (206, "0-14/100"),
+    ] {
+        let list = |headers: &[(&str, &str)]| with_response(status, Headers::new(headers));
+        let range = ("content-range", range);
+        assert_eq!(list(&[range]).replaces_body(Half::Response, 7, 8), Ok(()), "{status} {range:?}");
+        assert_eq!(list(&[range, gzip]).replaces_body(Half::Response, 7, 7), Ok(()), "{status} {range:?}");
+    }
+    for ranges in [["BYTES 0-6/100", "items 0-1/2"], ["items 0-1/2", " bytes 0-6/100"]] {
+        let both = with_response(206, Headers::new(&ranges.map(|range| ("content-range", range))));
+        assert!(both.response.is_some_and(|response| response.is_part()), "{ranges:?}");
+    }
+}

@@ -1,6 +1,15 @@
 //! What stands around an anchor.
+//!
+//! The words of a check are patterns ([`spelled`]): a quotation mark in them is a single or a double one, as it is or escaped for
+//! JSON or HTML, a backslash is one or more.
 
 use super::REACH;
+use crate::escapes::{is_inside_word, is_word, spelled};
+
+/// How far in front of an anchor a word that ends there may begin, in bytes.
+const ENDS: usize = 48;
+/// The longest name with its packages, in bytes.
+const NAME: usize = 100;
 
 /// The place of an anchor in a text.
 pub(super) struct Place<'a> {
@@ -14,20 +23,34 @@ pub(super) struct Place<'a> {
 pub(super) enum Check {
     /// The anchor says enough.
     Always,
-    /// It is a whole word.
-    Word,
+    /// No word character is in front.
+    Start,
     /// No word character follows.
     End,
     /// One of these follows at once.
     Then(&'static [&'static str]),
+    /// One of each list follows, one list behind the other.
+    Chain(&'static [&'static [&'static str]]),
     /// One of these follows within a distance.
     After(usize, &'static [&'static str]),
     /// One of these stands in front, within a distance, in any case of its letters.
     Before(usize, &'static [&'static str]),
+    /// The same, and it is no part of a longer word.
+    BeforeWord(usize, &'static [&'static str]),
+    /// One of these stands right in front, in any case of its letters.
+    Ends(&'static [&'static str]),
+    /// One of these begins a word in front, within a distance, and no sign that ends a sentence, a field or a tag is between.
+    Near(usize, &'static [&'static str]),
+    /// The name in front, with its packages, has one of these.
+    Named(&'static [&'static str]),
     /// This many digits follow at once, and no further word character.
     Digits(usize, usize),
     /// Digits follow at once, and then one of these.
     DigitsThen(&'static [&'static str]),
+    /// One of these follows at once, and then a digit.
+    ThenDigit(&'static [&'static str]),
+    /// One of these follows at once, then a name, and then no further word in the line.
+    ThenName(&'static [&'static str]),
     /// A blank follows, or an escaped one (`\n` in JSON).
     Blank,
     /// One of these follows in any case of its letters, and then a blank.
@@ -38,6 +61,8 @@ pub(super) enum Check {
     Folder,
     /// The title of a page, which begins here, has one of these in any case of its letters.
     Title(&'static [&'static str]),
+    /// The same, as whole words.
+    TitleWords(&'static [&'static str]),
     /// The title of a page, which begins here, is a status of IIS with its substatus.
     StatusTitle,
     /// The title has `WSO` as a word and digits behind it.
@@ -53,18 +78,37 @@ impl Check {
         let behind = place.behind(REACH);
         match self {
             Self::Always => true,
-            Self::Word => {
-                !place.before(1).last().copied().is_some_and(is_word) && !behind.first().copied().is_some_and(is_word)
-            }
+            Self::Start => place.starts(),
             Self::End => !behind.first().copied().is_some_and(is_word),
-            Self::Then(words) => words.iter().any(|word| behind.starts_with(word.as_bytes())),
+            Self::Then(words) => words.iter().any(|word| then(behind, word).is_some()),
+            Self::Chain(lists) => {
+                let follow =
+                    |at, words: &&[&str]| words.iter().find_map(|word| spelled(behind, at, word.as_bytes(), false));
+                lists.iter().try_fold(0, follow).is_some()
+            }
             Self::After(distance, words) => {
                 let behind = place.behind(*distance);
-                words.iter().any(|word| memchr::memmem::find(behind, word.as_bytes()).is_some())
+                words
+                    .iter()
+                    .any(|word| (0..behind.len()).any(|at| spelled(behind, at, word.as_bytes(), false).is_some()))
             }
-            Self::Before(distance, words) => {
-                let before = place.before(*distance);
-                words.iter().any(|word| contains(before, word.as_bytes()))
+            Self::Before(distance, words) => place.each_before(*distance, words, |_, _, _| true),
+            Self::BeforeWord(distance, words) => {
+                place.each_before(*distance, words, |before, at, _| !is_inside_word(before, at))
+            }
+            Self::Ends(words) => place.each_before(ENDS, words, |before, _, end| end == before.len()),
+            Self::Near(distance, words) => place.each_before(*distance, words, |before, at, end| {
+                let between = before.get(end..).unwrap_or_default();
+                let capital = before.get(at).is_some_and(u8::is_ascii_uppercase);
+                (capital || !before.get(at.wrapping_sub(1)).is_some_and(u8::is_ascii_alphabetic))
+                    && !between.iter().any(|byte| b",.{}[]<>|".contains(byte))
+            }),
+            Self::Named(words) => {
+                let before = place.before(NAME);
+                let is_name = |byte: &&u8| is_word(**byte) || b".$\\".contains(byte);
+                let length = before.iter().rev().take_while(is_name).count();
+                let name = before.get(before.len() - length..).unwrap_or_default();
+                words.iter().any(|word| memchr::memmem::find(name, word.as_bytes()).is_some())
             }
             Self::Digits(least, most) => {
                 let count = digits(behind);
@@ -73,8 +117,19 @@ impl Check {
             Self::DigitsThen(words) => {
                 let count = digits(behind);
                 let rest = behind.get(count..).unwrap_or_default();
-                count > 0 && words.iter().any(|word| rest.starts_with(word.as_bytes()))
+                count > 0 && words.iter().any(|word| then(rest, word).is_some())
             }
+            Self::ThenDigit(words) => {
+                let is_digit = |at| behind.get(at..).unwrap_or_default().first().is_some_and(u8::is_ascii_digit);
+                words.iter().any(|word| then(behind, word).is_some_and(is_digit))
+            }
+            Self::ThenName(words) => words.iter().filter_map(|word| then(behind, word)).any(|at| {
+                let rest = behind.get(at..).unwrap_or_default();
+                let length = rest.iter().take_while(|byte| is_word(**byte) || b".$".contains(byte)).count();
+                let end = rest.get(length..).unwrap_or_default();
+                let next = end.iter().find(|byte| !matches!(byte, b' ' | b'\t'));
+                length > 0 && !next.copied().is_some_and(is_word)
+            }),
             Self::Blank => is_blank(behind),
             Self::Tag(words) => words.iter().any(|word| {
                 let (start, rest) = behind.split_at_checked(word.len()).unwrap_or_default();
@@ -92,6 +147,16 @@ impl Check {
                 matches!(front, Some(b'/' | b'\\')) && !behind.first().copied().is_some_and(is_word)
             }
             Self::Title(words) => words.iter().any(|word| contains(place.title(), word.as_bytes())),
+            Self::TitleWords(words) => {
+                let title = place.title();
+                let ends = |end: usize| !title.get(end).copied().is_some_and(is_word);
+                let has = |word: &&str| {
+                    (0..title.len()).any(|at| {
+                        spelled(title, at, word.as_bytes(), true).is_some_and(ends) && !is_inside_word(title, at)
+                    })
+                };
+                words.iter().any(has)
+            }
             Self::StatusTitle => {
                 matches!(place.title().trim_ascii_start(), [b'4' | b'5', b'0', digit, b'.', rest @ ..]
                     if digit.is_ascii_digit() && matches!(digits(rest), 1..=2) && rest.get(digits(rest)..).is_some_and(|rest| rest.starts_with(b" - ")))
@@ -123,6 +188,20 @@ impl<'a> Place<'a> {
         self.text.get(self.at.saturating_sub(distance)..self.at).unwrap_or_default()
     }
 
+    fn starts(&self) -> bool {
+        !is_inside_word(self.text, self.at)
+    }
+
+    /// Whether one of these stands in front, within a distance, at a place that fits: it gets the text in front, and where the word
+    /// begins and ends in it.
+    fn each_before(&self, distance: usize, words: &[&str], fits: impl Fn(&[u8], usize, usize) -> bool) -> bool {
+        let before = self.before(distance);
+        let found = |word: &[u8]| {
+            (0..before.len()).any(|at| spelled(before, at, word, true).is_some_and(|end| fits(before, at, end)))
+        };
+        words.iter().any(|word| found(word.as_bytes()))
+    }
+
     /// What follows up to the next tag.
     fn title(&self) -> &'a [u8] {
         let behind = self.behind(160);
@@ -138,8 +217,9 @@ fn digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
+/// The end of a word that a text begins with.
+fn then(text: &[u8], word: &str) -> Option<usize> {
+    spelled(text, 0, word.as_bytes(), false)
 }
 
 /// Whether a text has a word in any case of its letters.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{Detector, Finding, byte};
+use crate::escapes::{escape_at, rest_of_escape};
 
 /// The longest local part and domain that are read, in bytes (RFC 5321, section 4.5.3.1).
 const LOCAL: usize = 64;
@@ -56,5 +57,10 @@ fn around(text: &[u8], at: usize) -> Option<(usize, usize)> {
     let top = domain.get(dot + 1..)?;
     let named = top.len() >= 2 && top.iter().all(u8::is_ascii_alphabetic) && dot > 0;
     let end = at + 1 + domain.len();
-    (local > 0 && named && byte(text, end) != b'@').then_some((at - local, end))
+    // The letters of an escape in front (`\n`, `\u003c`, `%3C`) are none of the address.
+    let start = at - local;
+    let start = start + rest_of_escape(text, start);
+    let escape = escape_at(text, start).filter(|escape| !escape.ascii().is_some_and(|code| is_local(&code)));
+    let start = start + escape.map_or(0, |escape| escape.length);
+    (start < at && named && byte(text, end) != b'@').then_some((start, end))
 }

@@ -1,7 +1,8 @@
 //! International bank account numbers (ISO 13616), in capital letters, compact or in groups of four.
 
 use super::checksum::iban_remainder;
-use super::{byte, byte_before, is_inside_word, is_word};
+use super::separators::separator_at;
+use super::{byte, is_inside_word, is_word};
 
 /// The length of the numbers of each country, from the registry of SWIFT.
 const LENGTHS: &[(&[u8; 2], usize)] = &[
@@ -103,16 +104,19 @@ pub(super) fn at(text: &[u8], start: usize) -> Option<usize> {
     let country = text.get(start..)?.first_chunk::<2>()?;
     let (_, length) = LENGTHS.iter().find(|(known, _)| *known == country)?;
     let mut value = [0u8; 34];
-    let (mut count, mut place) = (0, start);
+    let (mut count, mut place, mut parted) = (0, start, false);
     while count < *length {
         let next = byte(text, place);
         if next.is_ascii_uppercase() || next.is_ascii_digit() {
             *value.get_mut(count)? = next;
-            count += 1;
-        } else if next != b' ' || count % 4 != 0 || byte_before(text, place) == b' ' {
-            return None;
+            (count, place, parted) = (count + 1, place + 1, false);
+        } else {
+            let separator = separator_at(text, place).filter(|separator| separator.kind == b' ')?;
+            if count % 4 != 0 || parted {
+                return None;
+            }
+            (place, parted) = (place + separator.length, true);
         }
-        place += 1;
     }
     let value = value.get(..count)?;
     let last = value.get(4..).is_some_and(|account| account.iter().any(|character| *character != b'0'));

@@ -6,12 +6,14 @@ mod emails;
 mod iban;
 mod mask;
 mod numbers;
+mod separators;
 mod tokens;
 
 pub use checksum::Checksum;
 pub use custom::{CustomPattern, MAX_PATTERN_BYTES};
-pub use mask::mask;
+pub use mask::{Form, mask, mask_all};
 
+use crate::escapes::{byte, byte_before, is_inside_word, is_word};
 use emails::Emails;
 use tokens::Tokens;
 
@@ -149,30 +151,10 @@ impl Scanner {
             pattern.scan(text, Detector::Custom(place), &mut found);
         }
         found.sort_unstable_by_key(|finding| (finding.start, finding.end, finding.detector));
+        // Digits behind a percent sign are read in two ways.
+        found.dedup();
         found
     }
-}
-
-/// The byte at a place; NUL beyond the end.
-fn byte(text: &[u8], at: usize) -> u8 {
-    text.get(at).copied().unwrap_or(0)
-}
-
-/// The byte in front of a place; NUL at the beginning.
-fn byte_before(text: &[u8], at: usize) -> u8 {
-    at.checked_sub(1).map_or(0, |before| byte(text, before))
-}
-
-/// Whether what begins at a place is the rest of a longer word. The letter of an escape (`\n` in JSON) is no part of a word.
-fn is_inside_word(text: &[u8], at: usize) -> bool {
-    let before = byte_before(text, at);
-    let escape = matches!(before, b'n' | b't' | b'r' | b'b' | b'f') && byte_before(text, at.saturating_sub(1)) == b'\\';
-    is_word(before) && !escape
-}
-
-/// Whether a byte continues a word: what stands beside one is a part of a longer value.
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! Numbers: payment cards, social security numbers, and where IBANs and e-mail addresses may begin.
 //!
 //! The prefilter reads 64 bytes at a time and makes bits of them. Digits with single separators form runs, and only runs of 11 bytes
-//! are read: the shortest number is `123-45-6789`.
+//! are read (the shortest number is `123-45-6789`), and those with a separator of several bytes (`&nbsp;`).
 
 use super::checksum::luhn;
 use super::emails::Emails;
+use super::separators::{Separator, begins_long, separator_at, separator_before};
 use super::{Detector, DetectorSet, Finding, byte, byte_before, iban, is_inside_word, is_word};
 use crate::blocks::{BLOCK, Block};
+use crate::escapes::rest_of_escape;
 
 /// The fewest and the most digits of a number.
 const SHORTEST: usize = 9;
@@ -37,21 +39,26 @@ pub(super) fn scan(text: &[u8], set: DetectorSet, mut emails: Option<&mut Emails
         }
         let behind = digits.earlier(1);
         let separators = if behind == 0 { 0 } else { block.either(b' ', b'-') & behind };
+        let long = if behind == 0 { 0 } else { long_separators(&block) & behind };
         runs.push(digits.here | separators);
         let four = runs.four();
-        if four >> 63 == 0 {
-            continue;
-        }
-        each(runs_of_eleven(four), |place| {
-            if at + place >= done && at + place < text.len() {
+        let eleven = if four >> 63 == 0 { 0 } else { runs_of_eleven(four) };
+        each(eleven | long, |place| {
+            let is_run = eleven & 1 << place != 0 || begins_long(text, at + place);
+            if is_run && at + place >= done && at + place < text.len() {
                 done = read_run(text, at + place, set, found);
             }
         });
-        let letters = if corsica { behind_six(four) } else { 0 };
-        if letters != 0 {
-            each(letters & block.either(b'A', b'B'), |place| found.extend(corsican(text, at + place)));
+        if corsica && behind != 0 {
+            each(block.either(b'A', b'B') & behind, |place| found.extend(corsican(text, at + place)));
         }
     }
+}
+
+/// Which bytes may begin a separator of several bytes: a reference, an escape, a character of UTF-8.
+#[inline]
+fn long_separators(block: &Block) -> u64 {
+    block.either(b'&', b'\\') | block.either(0xc2, 0xe2) | block.equal(b'%')
 }
 
 /// The bits of a block, and of the one before it.
@@ -97,11 +104,6 @@ fn runs_of_eleven(four: u128) -> u64 {
     high(eight & eight << 3)
 }
 
-/// The bytes of the block that follow six side by side, of the last of four.
-fn behind_six(four: u128) -> u64 {
-    high((four & four << 2) << 1)
-}
-
 /// The account number whose first two digits end here.
 fn account(text: &[u8], second: usize) -> Option<Finding> {
     let start = second.checked_sub(3)?;
@@ -126,19 +128,38 @@ fn high(mask: u128) -> u64 {
 struct Group {
     start: usize,
     end: usize,
+    /// The separator behind it; NUL for none.
+    separator: u8,
 }
 
 /// Reads the run of digits and single separators around a place; the place behind it.
 fn read_run(text: &[u8], place: usize, set: DetectorSet, found: &mut Vec<Finding>) -> usize {
     let mut at = place;
     let floor = place.saturating_sub(BACK);
-    let joins = |at: usize| {
-        let (this, before) = (byte(text, at), byte_before(text, at));
-        this.is_ascii_digit() || (is_separator(this) && before.is_ascii_digit())
-    };
-    while at > floor && joins(at - 1) {
-        at -= 1;
+    while at > floor {
+        let separator = || separator_before(text, at).filter(|one| byte_before(text, at - one.length).is_ascii_digit());
+        match byte_before(text, at) {
+            b'0'..=b'9' => at -= 1,
+            _ => match separator() {
+                Some(separator) => at -= separator.length,
+                None => break,
+            },
+        }
     }
+    // Digits of an escape (`\u0022`) are none of a number. What follows a percent sign may be either.
+    let escape = rest_of_escape(text, at);
+    let mut next = place;
+    if escape > 0 {
+        next = next.max(read_groups(text, at + escape, set, found));
+    }
+    if escape == 0 || byte_before(text, at) == b'%' {
+        next = next.max(read_groups(text, at, set, found));
+    }
+    next.max(place + 1)
+}
+
+/// Reads the groups of a run from its beginning on; the place behind it.
+fn read_groups(text: &[u8], at: usize, set: DetectorSet, found: &mut Vec<Finding>) -> usize {
     // The last groups, the oldest first; those that can still begin a number.
     let mut window: [Option<Group>; GROUPS] = [None; GROUPS];
     let mut next = at;
@@ -148,23 +169,17 @@ fn read_run(text: &[u8], place: usize, set: DetectorSet, found: &mut Vec<Finding
             next += 1;
         }
         if next == start {
-            break;
+            return next;
         }
+        let separator = separator_at(text, next);
         window.rotate_left(1);
         if let Some(last) = window.last_mut() {
-            *last = Some(Group { start, end: next });
+            *last = Some(Group { start, end: next, separator: separator.map_or(0, |separator| separator.kind) });
         }
         judge(text, &mut window, set, found);
-        if !is_separator(byte(text, next)) {
-            break;
-        }
-        next += 1;
+        let Some(separator) = separator else { return next };
+        next += separator.length;
     }
-    next.max(place + 1)
-}
-
-fn is_separator(byte: u8) -> bool {
-    byte == b' ' || byte == b'-'
 }
 
 /// Finds the numbers that end with the last group. The groups of a number are taken out.
@@ -182,8 +197,8 @@ fn judge(text: &[u8], window: &mut [Option<Group>; GROUPS], set: DetectorSet, fo
             continue;
         }
         // One more separator of the same kind: a part of a longer number.
-        let inner = byte(text, first.end);
-        let mut separators = groups.iter().flatten().take(count - 1).map(|group| byte(text, group.end));
+        let inner = first.separator;
+        let mut separators = groups.iter().flatten().take(count - 1).map(|group| group.separator);
         if count > 1 && !separators.all(|separator| separator == inner) {
             return;
         }
@@ -217,7 +232,7 @@ fn judge(text: &[u8], window: &mut [Option<Group>; GROUPS], set: DetectorSet, fo
 
 /// Area, group and serial number as the Social Security Administration assigns them, and no further hyphen beside.
 fn is_ssn(text: &[u8], first: Group, last: Group, digits: &[u8]) -> bool {
-    let hyphen = byte_before(text, first.start) == b'-' || byte(text, last.end) == b'-';
+    let hyphen = byte_before(text, first.start) == b'-' || last.separator == b'-';
     let (Some(area), Some(group), Some(serial)) = (digits.get(..3), digits.get(3..5), digits.get(5..)) else {
         return false;
     };
@@ -243,31 +258,49 @@ fn is_nir(digits: &[u8], corsica: Option<u8>) -> bool {
     shape && 97 - number % 97 == value(key)
 }
 
+/// The groups of a French number of Corsica around its letter: the digits in front of it, from the letter back, and those behind it.
+const CORSICAN: ([usize; 4], [usize; 3]) = ([1, 2, 2, 1], [3, 3, 2]);
+
 /// A French number of Corsica, by the place of its letter: `1 85 05 2A 006 084 36`, or without spaces.
 fn corsican(text: &[u8], letter: usize) -> Option<Finding> {
     let which = byte(text, letter);
     if !matches!(which, b'A' | b'B') || byte_before(text, letter) != b'2' {
         return None;
     }
-    let spaced = byte_before(text, letter.checked_sub(1)?) == b' ';
-    let (start, end) =
-        if spaced { (letter.checked_sub(9)?, letter + 12) } else { (letter.checked_sub(6)?, letter + 9) };
-    let whole = text.get(start..end)?;
-    let shape: &[u8] = if spaced { b"d dd dd dL ddd ddd dd" } else { b"ddddddLdddddddd" };
-    let fits = whole.len() == shape.len()
-        && whole.iter().zip(shape).all(|(byte, kind)| match kind {
-            b'd' => byte.is_ascii_digit(),
-            b'L' => true,
-            other => byte == other,
-        });
+    let blank = |separator: &Separator| separator.kind == b' ';
+    let spaced = separator_before(text, letter - 1).filter(blank).is_some();
+    if !spaced && !byte_before(text, letter - 1).is_ascii_digit() {
+        return None;
+    }
+    let (front, rest) = CORSICAN;
+    let (mut start, mut end) = (letter, letter + 1);
     // The letter counts as the digit 0 here: the number is `20` minus one or two millions.
-    let digits: Vec<u8> = whole
-        .iter()
-        .filter(|byte| **byte != b' ')
-        .map(|byte| if byte.is_ascii_digit() { *byte } else { b'0' })
-        .collect();
+    let mut digits = std::collections::VecDeque::from([b'0']);
+    for (place, count) in front.into_iter().enumerate() {
+        if spaced && place > 0 {
+            start -= separator_before(text, start).filter(blank)?.length;
+        }
+        for _ in 0..count {
+            start = start.checked_sub(1)?;
+            digits.push_front(byte(text, start));
+        }
+    }
+    for count in rest {
+        if spaced {
+            end += separator_at(text, end).filter(blank)?.length;
+        }
+        for _ in 0..count {
+            digits.push_back(byte(text, end));
+            end += 1;
+        }
+    }
+    let fits = digits.iter().all(u8::is_ascii_digit);
     let alone = !is_inside_word(text, start) && !is_word(byte(text, end));
-    (fits && alone && is_nir(&digits, Some(which))).then_some(Finding { detector: Detector::FrNir, start, end })
+    (fits && alone && is_nir(digits.make_contiguous(), Some(which))).then_some(Finding {
+        detector: Detector::FrNir,
+        start,
+        end,
+    })
 }
 
 /// The groups in which cards are printed.

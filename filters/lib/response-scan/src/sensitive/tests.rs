@@ -75,12 +75,32 @@ fn positive() -> Vec<(&'static str, String)> {
     list
 }
 
+/// What stands beside a value where a text is escaped: for JSON, HTML, JavaScript and URLs.
+const ESCAPED: [(&str, &str); 14] = [
+    ("\\u003e", "\\u003c/b\\u003e"),
+    ("card\\u003d", "\\u0026"),
+    ("\\u0022", "\\u0022"),
+    ("\\u0027", "\\u0027"),
+    ("\\\\u003d", "\\\\u003c"),
+    ("\\u00a0", "\\u00A0"),
+    ("card\\x3d", "\\x26"),
+    ("\\x22", "\\x22"),
+    ("card%3D", "%26"),
+    ("%22", "%22"),
+    ("card&#61;", "&amp;"),
+    ("&#34;", "&#34;"),
+    ("&nbsp;", "&nbsp;"),
+    ("card=%3E", "%0A"),
+];
+
 #[test]
 fn each_value_is_found_at_every_place_of_a_block() {
     for (name, value) in positive() {
         for pad in [0, 1, 5, 40, 47, 50, 53, 55, 57, 58, 59, 60, 61, 62, 63, 64, 65, 127, 130] {
             for (before, after) in
                 [("", ""), (" ", " "), ("\"", "\""), (">", "</b>"), (":", ","), ("\n", "."), ("(", ")"), ("\\n", "\\n")]
+                    .into_iter()
+                    .chain(ESCAPED)
             {
                 let text = format!("{}{before}{value}{after}", "x ".repeat(70).split_at(pad).0.trim_end_matches('x'));
                 assert_eq!(found(&text), [(name, value.clone())], "{text}");
@@ -135,9 +155,106 @@ fn what_is_like_a_value_and_is_none_is_not_found() {
         "-----BEGIN CERTIFICATE-----\nMIIBa1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5\n-----END CERTIFICATE-----",
         "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
         "a@b.example c@d.example",
+        "\\u00414111111111111111",
+        "\\u0031 %314111111111111111",
+        "\\x61AKIAIOSFODNN7EXAMPLE",
+        "%41AKIAIOSFODNN7EXAMPLE",
+        "u003d4111111111111111",
+        "411&nbsp;11111&nbsp;1111&nbsp;1111",
+        "4111&nbsp;&nbsp;1111&nbsp;1111&nbsp;1111",
+        "4111&nbsp;1111&#45;1111&nbsp;1111",
+        "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "commit 2fd4e1c67a2d28fced849ee1bb76e7391b93eb12",
+        "aws_secret_access_key=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKE",
+        "aws_secret_access_key=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEYS",
+        "secretAccessKey: your key of forty characters, as the console shows it",
+        "SECRET_ACCESS_KEY=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
     ] {
         assert_eq!(found(text), [], "{text}");
     }
+}
+
+#[test]
+fn groups_may_have_any_blank_or_hyphen_between() {
+    let blanks = [
+        "&nbsp;", "&#160;", "&#xA0;", "\u{a0}", "\\u00a0", "\\u00A0", "\\xa0", "\u{202f}", "\\u202F", "&#8239;", "%20",
+        "%C2%A0", "%c2%a0", "&#32;", "\\u0020",
+    ];
+    let hyphens = ["\u{2011}", "\\u2011", "&#45;", "\\u002d", "%2D", "&#x2d;"];
+    let mut missed = Vec::new();
+    for (name, value) in positive() {
+        let separated = matches!(name, "card" | "iban" | "fr_nir" | "us_ssn");
+        for (plain, spellings) in [(' ', &blanks[..]), ('-', &hyphens[..])] {
+            if !separated || !value.contains(plain) {
+                continue;
+            }
+            for spelling in spellings {
+                let value = value.replace(plain, spelling);
+                for (before, after) in [("\"", "\""), (" ", " ")].into_iter().chain(ESCAPED) {
+                    for pad in [0, 40, 50, 57, 60, 63, 64, 65] {
+                        let text = format!("{}{before}{value}{after}", ". ".repeat(70).split_at(pad).0);
+                        if found(&text) != [(name, value.clone())] {
+                            missed.push(text);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+    // A long separator behind a number is no reason to leave one out that stands before it.
+    for (text, count) in [("4111111111111111 12&nbsp;4&nbsp;4111111111111111", 2), ("%201 4111111111111111", 1)] {
+        assert_eq!(found(text), vec![("card", "4111111111111111".to_owned()); count], "{text}");
+    }
+}
+
+#[test]
+fn secrets_of_aws_are_found_by_their_names() {
+    let secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+    let (php, net) = (secret.replace('/', "\\/"), secret.replace('/', "\\u002F").replace('+', "\\u002B"));
+    let url = secret.replace('/', "%2F").replace('+', "%2b");
+    for (text, value) in [
+        (format!("aws_access_key_id=x\naws_secret_access_key = {secret}\n"), secret),
+        (format!("AWS_SECRET_ACCESS_KEY={secret}"), secret),
+        (format!("export AWS_SECRET_ACCESS_KEY=\"{secret}\""), secret),
+        (format!("{{\"SecretAccessKey\" : \"{secret}\",\"a\":1}}"), secret),
+        (format!("{{\"SecretAccessKey\":\"{php}\"}}"), &php),
+        (format!("{{\"secretAccessKey\":\"{net}\"}}"), &net),
+        (format!("{{\"env\":\"AWS_SECRET_ACCESS_KEY\\u003d{net}\\n\"}}"), &net),
+        (format!("{{\"env\":\"{{\\\"SecretAccessKey\\\": \\\"{secret}\\\"}}\"}}"), secret),
+        (format!("'secretAccessKey' => '{secret}',"), secret),
+        (format!("secret_access_key: {secret}"), secret),
+        (format!("<SecretAccessKey>{secret}</SecretAccessKey>"), secret),
+        (format!("&quot;SecretAccessKey&quot;:&quot;{secret}&quot;"), secret),
+        (format!("aws_secret_access_key%3D{url}%26"), &url),
+    ] {
+        assert_eq!(found(&text), [("cloud_key", value.to_owned())], "{text}");
+        if text.starts_with('{') {
+            let shown = masked(&all(), &text, Form::Json);
+            let parsed = serde_json::from_str::<serde_json::Value>(&shown);
+            assert!(parsed.is_ok() && !shown.contains("bPxR") && shown.len() == text.len(), "{shown}");
+        }
+    }
+    let session = format!("IQoJb3JpZ2luX2VjE{}", "a1B2c3D4e5/6g7+8".repeat(20)).replace('_', "");
+    let escaped = session.replace('/', "\\/");
+    assert_eq!(found(&format!("\"SessionToken\":\"{session}\"")), [("cloud_key", session.clone())]);
+    assert_eq!(found(&format!("\"SessionToken\":\"{escaped}\"")), [("cloud_key", escaped)]);
+    assert_eq!(found(&format!("?X-Amz-Security-Token={session}&x")), [], "an address that was signed for the client");
+    assert_eq!(found(&session[..90]), []);
+}
+
+#[test]
+fn keys_of_accounts_are_found_with_escapes() {
+    let key = format!("{}==", "a1B2/3D4e+F6g7H8i9J0k1".repeat(4).split_at(86).0);
+    let (php, net) = (key.replace('/', "\\/"), key.replace('/', "\\u002F").replace('+', "\\u002B"));
+    let gson = key.replace('=', "\\u003d");
+    for value in [&key, &php, &net, &gson] {
+        let text = format!("{{\"a\":\"AccountName=x;AccountKey={value};\"}}");
+        assert_eq!(found(&text), [("cloud_key", format!("AccountKey={value}"))], "{text}");
+    }
+    let text = format!("{{\"a\":\"AccountKey\\u003d{gson};\"}}");
+    assert_eq!(found(&text), [("cloud_key", format!("AccountKey\\u003d{gson}"))]);
+    assert_eq!(found(&format!("{{\"AccountKey\":\"{net}\"}}")), [("cloud_key", net)]);
 }
 
 #[test]
@@ -203,6 +320,81 @@ fn masks_keep_the_length_and_what_tells_the_owner() {
     }
 }
 
+/// A text with all its matches masked.
+fn masked(scanner: &Scanner, text: &str, form: Form) -> String {
+    let mut masked = text.as_bytes().to_vec();
+    mask_all(&mut masked, &scanner.scan(text.as_bytes()), form);
+    String::from_utf8(masked).unwrap()
+}
+
+#[test]
+fn addresses_behind_an_escape_are_masked_without_it() {
+    for text in [
+        r#"{"csv":"name\nbob@x.example\namy@y.example\r\ttom@z.example"}"#,
+        r#"{"to":"\u003cbob@x.example\u003e, \u003Camy@y.example\u003E \u0022tom@z.example\u0022"}"#,
+        r#"{"csv":"{\"a\":\"\\nbob@x.example\\u003camy@y.example %3Ctom@z.example\"}"}"#,
+        r#"{"a":"\\bob@x.example \\\\amy@y.example \\\ntom@z.example"}"#,
+    ] {
+        let shown = masked(&all(), text, Form::Json);
+        assert!(serde_json::from_str::<serde_json::Value>(text).is_ok(), "{text}");
+        assert!(serde_json::from_str::<serde_json::Value>(&shown).is_ok(), "{shown}");
+        assert!(!["bob", "amy", "tom", "example"].iter().any(|name| shown.contains(name)), "{shown}");
+    }
+    // What is read of a long name begins within an escape.
+    for length in 56..=66 {
+        let text = format!("{{\"a\":\"\\u003c{}@x.example a@x.example b@x.example\"}}", "a".repeat(length));
+        let shown = masked(&all(), &text, Form::Json);
+        assert!(serde_json::from_str::<serde_json::Value>(&shown).is_ok(), "{shown}");
+    }
+    let own = Scanner::new(DetectorSet::default(), 1, vec![CustomPattern::new("[a-z0-9]{4}", Checksum::None).unwrap()]);
+    for text in [r#"{"a":"\nabcd"}"#, r#"{"a":"\u00e4abcd"}"#, r#"{"a":"x\u00e4bcde"}"#, r#"{"a":"\\nabc\\\u00e4"}"#] {
+        let shown = masked(&own, text, Form::Json);
+        assert!(serde_json::from_str::<serde_json::Value>(&shown).is_ok(), "{shown}");
+    }
+}
+
+#[test]
+fn bare_numbers_stay_numbers_in_every_type() {
+    let custom = ["\\b[0-9]{9}\\b", "[0-9]{9}", "\"id\":[0-9]{9}"];
+    for pattern in custom {
+        let own = Scanner::new(DetectorSet::default(), 1, vec![CustomPattern::new(pattern, Checksum::None).unwrap()]);
+        for text in [
+            "{\"lat\":52.123456789}",
+            "{\"id\":1234567890123}",
+            "{\"id\":123456789}",
+            "[-123456789e10, 1.5E+123456789 ]",
+            &format!("{{\"id\":{}}}", "123456789".repeat(40)),
+            &format!("{{\"id\":{}123456789{}}}", " ".repeat(100), " ".repeat(100)),
+        ] {
+            let shown = masked(&own, text, Form::Json);
+            assert!(serde_json::from_str::<serde::de::IgnoredAny>(&shown).is_ok(), "{shown}");
+            assert_eq!(shown != *text, !own.scan(text.as_bytes()).is_empty(), "{shown}");
+        }
+    }
+    for (form, text, expected) in [
+        (Form::Script, "f({card:4111111111111111})", "f({card:9999999999991111})"),
+        (Form::Script, "var a=4111111111111111\nvar b", "var a=9999999999991111\nvar b"),
+        (Form::Script, "return 4111111111111111;", "return 9999999999991111;"),
+        (Form::Script, "a='4111111111111111'", "a='************1111'"),
+        (Form::Script, "a='4111 1111 1111 1111'", "a='**** **** **** 1111'"),
+        (
+            Form::Other,
+            "<p>card: 4111111111111111, <script>var s={\"card\":4111111111111111};t=4111111111111111;</script> 4111111111111111",
+            "<p>card: ************1111, <script>var s={\"card\":9999999999991111};t=9999999999991111;</script> ************1111",
+        ),
+        (
+            Form::Other,
+            "<a x='{&quot;a&quot;: 4111111111111111,&#34;b&#34;:4111111111111111}' y=\"{a:1,card:4111111111111111}\">",
+            "<a x='{&quot;a&quot;: 9999999999991111,&#34;b&#34;:9999999999991111}' y=\"{a:1,card:9999999999991111}\">",
+        ),
+        (Form::Other, "<a x='[4111111111111111]'>", "<a x='[9999999999991111]'>"),
+        (Form::Other, "bob,4111111111111111,x", "bob,************1111,x"),
+        (Form::Json, "{\"card\":\"4111111111111111\"}", "{\"card\":\"************1111\"}"),
+    ] {
+        assert_eq!(masked(&all(), text, form), expected);
+    }
+}
+
 #[test]
 fn patterns_of_the_configuration_have_their_checksum() {
     let custom = vec![
@@ -254,6 +446,18 @@ fn long_texts_of_one_kind_end() {
         "xoxb-1",
         "\u{0}",
         "A1",
+        "1&nbsp;",
+        "1%20",
+        "1\\u00a0",
+        "\\u0022",
+        "%22",
+        "2A%20",
+        "&",
+        "\\",
+        "AccountKey=",
+        "ecretAccessKey=",
+        "ecretAccessKey=\\",
+        "IQoJb3JpZ2lu",
     ] {
         assert_eq!(found(&long(unit)), [], "{unit}");
     }

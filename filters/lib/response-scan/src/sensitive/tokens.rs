@@ -1,6 +1,7 @@
 //! Keys and tokens, by what they begin with.
 
 use super::{Detector, DetectorSet, Finding, byte, byte_before, is_inside_word, is_word};
+use crate::escapes::{escape_at, quote_at};
 use crate::literals::Literals;
 
 /// The characters behind the beginning of a token.
@@ -16,7 +17,7 @@ enum Kind {
     Url,
     /// The same and `.`.
     Dotted,
-    /// Base64 with `+/=`.
+    /// Base64 with `+/=`, each of which may be escaped.
     Base64,
 }
 
@@ -38,7 +39,15 @@ const BEGINNINGS: &[Beginning] = &[
     beginning("ASIA", Detector::CloudKey, Kind::Capital, 16, 16),
     beginning("AIza", Detector::CloudKey, Kind::Url, 35, 35),
     beginning("GOCSPX-", Detector::CloudKey, Kind::Url, 28, 28),
-    beginning("AccountKey=", Detector::CloudKey, Kind::Base64, 86, 88),
+    // Values that are known by their names alone: of Azure Storage, and the secret halves of keys of AWS.
+    beginning("AccountKey", Detector::CloudKey, Kind::Base64, 86, 88),
+    beginning("ecret_access_key", Detector::CloudKey, Kind::Base64, SECRET, SECRET),
+    beginning("ECRET_ACCESS_KEY", Detector::CloudKey, Kind::Base64, SECRET, SECRET),
+    beginning("ecretAccessKey", Detector::CloudKey, Kind::Base64, SECRET, SECRET),
+    // Session tokens of AWS, of today and of before.
+    beginning("IQoJb3JpZ2lu", Detector::CloudKey, Kind::Base64, 100, MAX_SESSION),
+    beginning("FwoGZXIvYXdz", Detector::CloudKey, Kind::Base64, 100, MAX_SESSION),
+    beginning("FQoGZXIvYXdz", Detector::CloudKey, Kind::Base64, 100, MAX_SESSION),
     beginning("dop_v1_", Detector::CloudKey, Kind::Hex, 64, 64),
     beginning("ghp_", Detector::ServiceToken, Kind::Alphanumeric, 36, 36),
     beginning("gho_", Detector::ServiceToken, Kind::Alphanumeric, 36, 36),
@@ -72,6 +81,12 @@ const BEGINNINGS: &[Beginning] = &[
     beginning("-----BEGIN ", Detector::PrivateKey, Kind::Base64, 0, 0),
 ];
 
+/// The characters of a secret access key of AWS.
+const SECRET: usize = 40;
+/// The most characters of a session token of AWS.
+const MAX_SESSION: usize = 4096;
+/// The most quotation marks, signs and blanks between the name of a value and the value.
+const MAX_ASSIGNMENT: usize = 8;
 /// The longest token that is read as one, in bytes.
 const MAX_JWT: usize = 16 << 10;
 /// The longest key with its lines, in bytes.
@@ -101,6 +116,10 @@ impl Tokens {
                 Detector::Jwt => jwt(text, at),
                 Detector::PrivateKey => private_key(text, at),
                 _ if beginning.literal == b"T3BlbkFJ" => older_key(text, at),
+                _ if beginning.literal == b"AccountKey" || beginning.length == (SECRET, SECRET) => {
+                    named(text, at, beginning)
+                }
+                _ if beginning.kind == Kind::Base64 => session(text, at, beginning),
                 _ => token(text, at, beginning),
             };
             let (found_one, next) = match outcome {
@@ -130,14 +149,78 @@ fn token(text: &[u8], at: usize, beginning: &Beginning) -> Outcome {
     let end = from + count;
     let value = text.get(from..end).unwrap_or_default();
     let fits = (least..=most).contains(&count) && is_random(value) && extra(beginning, value);
-    if fits && !(beginning.kind != Kind::Base64 && is_word(byte(text, end))) { Ok((at, end)) } else { Err(from) }
+    if fits && !is_word(byte(text, end)) { Ok((at, end)) } else { Err(from) }
+}
+
+/// A value behind its name, in a file of settings, JSON, XML or source code. The name of an account's key is a part of the match,
+/// as in a connection string.
+fn named(text: &[u8], at: usize, beginning: &Beginning) -> Outcome {
+    let from = at + beginning.literal.len();
+    let account = beginning.literal == b"AccountKey";
+    let Some((start, plain)) = assignment(text, from).filter(|_| !(account && is_inside_word(text, at))) else {
+        return Err(from);
+    };
+    let (least, most) = beginning.length;
+    let (value, end) = base64(text, start, most + 1);
+    let padded = value.ends_with(b"==") == account && (account || !value.contains(&b'='));
+    let fits = (least..=most).contains(&value.len()) && padded && is_random(&value);
+    if fits && !is_word(byte(text, end)) { Ok((if account && plain { at } else { start }, end)) } else { Err(from) }
+}
+
+/// A session token. In an address that was signed for a client it is none of the application's: the client needs it.
+fn session(text: &[u8], at: usize, beginning: &Beginning) -> Outcome {
+    let from = at + beginning.literal.len();
+    let (least, most) = beginning.length;
+    let front = text.get(at.saturating_sub(32)..at).unwrap_or_default();
+    let signed = front.windows(14).any(|name| name.eq_ignore_ascii_case(b"security-token"));
+    let (value, end) = base64(text, from, most + 1);
+    let fits = (least..=most).contains(&value.len()) && is_random(&value);
+    match fits && !signed && !is_inside_word(text, at) {
+        true => Ok((at, end)),
+        // Nothing begins within what was read.
+        false => Err(end),
+    }
+}
+
+/// Where a value begins whose name ends at a place, and whether nothing but `=` is between them. Something has to be.
+fn assignment(text: &[u8], from: usize) -> Option<(usize, bool)> {
+    let (mut at, mut plain) = (from, true);
+    for _ in 0..MAX_ASSIGNMENT {
+        let quote = quote_at(text, at);
+        let escape = escape_at(text, at).and_then(|escape| Some((escape.length, escape.ascii()?)));
+        let (length, sign) = match (quote, escape) {
+            (Some(length), _) => (length, b'"'),
+            (None, Some(escape)) => escape,
+            (None, None) => (1, byte(text, at)),
+        };
+        if !matches!(sign, b'"' | b'=' | b':' | b'>' | b' ' | b'\t') {
+            break;
+        }
+        plain &= sign == b'=';
+        at += length;
+    }
+    (at > from).then_some((at, plain))
+}
+
+/// The characters of Base64 from a place on, and where they end.
+fn base64(text: &[u8], from: usize, most: usize) -> (Vec<u8>, usize) {
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    let (mut value, mut at) = (Vec::new(), from);
+    while value.len() < most {
+        let this = Some((1, byte(text, at))).filter(|(_, byte)| is_base64(byte));
+        let escaped =
+            || escape_at(text, at).and_then(|escape| Some((escape.length, escape.ascii().filter(is_base64)?)));
+        let Some((length, character)) = this.or_else(escaped) else { break };
+        value.push(character);
+        at += length;
+    }
+    (value, at)
 }
 
 /// What some tokens have beyond their alphabet.
 fn extra(beginning: &Beginning, value: &[u8]) -> bool {
     match beginning.literal {
         b"SG." => value.get(22) == Some(&b'.') && value.iter().filter(|byte| **byte == b'.').count() == 1,
-        b"AccountKey=" => value.ends_with(b"=="),
         b"xoxb-" | b"xoxp-" | b"xoxa-" | b"xoxs-" => {
             value.iter().take(10).all(|byte| byte.is_ascii_digit() || *byte == b'-')
         }
@@ -163,7 +246,7 @@ fn count(text: &[u8], from: usize, most: usize, kind: Kind) -> usize {
         Kind::Alphanumeric => byte.is_ascii_alphanumeric(),
         Kind::Url => byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'),
         Kind::Dotted => byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'),
-        Kind::Base64 => byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='),
+        Kind::Base64 => false,
     };
     text.get(from..).unwrap_or_default().iter().take(most).take_while(fits).count()
 }

@@ -336,11 +336,14 @@ impl<'a, S: Sink> Finder<'a, S> {
         if self.json_fields.is_empty() {
             return;
         }
-        for found in json::find(body.bytes, self.json_fields, self.max_files.saturating_add(1)) {
+        let list = json::find(body.bytes, self.json_fields, self.max_files.saturating_add(1));
+        // Those behind the one too many are not read.
+        if list.len() > self.max_files {
+            let most = self.max_files;
+            self.sink.problem(Reason::TooManyFiles, format!("the request has more than {most} files"));
+        }
+        for found in list {
             let (media_type, text) = files::data_url(&found.text);
-            if text.is_empty() {
-                continue;
-            }
             // Of a text that is cut off, the last group may be incomplete.
             let whole = text.len() - if found.complete { 0 } else { text.len() % 4 };
             let Some(content) = text.get(..whole).and_then(json::content) else {
@@ -407,7 +410,7 @@ fn header_names(headers: &Headers) -> Vec<Vec<u8>> {
     }
     // What applications send.
     for header in ["x-file-name", "x-filename"] {
-        names.extend(headers.all(header).flat_map(disposition::path_names));
+        names.extend(headers.all(header).flat_map(disposition::whole_names));
     }
     names
 }

@@ -69,49 +69,86 @@ const READ: &[&[u8]] = &[
 #[must_use]
 pub fn names(value: &[u8], name: &str) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
-    let mut parts = Vec::new();
-    for (key, text) in parameters(value) {
-        let key = key.to_ascii_lowercase();
-        let Some(rest) = key.strip_prefix(name.as_bytes()) else { continue };
-        match rest {
-            b"" => readings(text, &mut found),
-            b"*" => extended(text, &mut found),
-            [b'*', section @ ..] => parts.push((section.to_vec(), text)),
-            _ => {}
-        }
+    let list = parameters(value, is_quote);
+    // To some parsers an apostrophe quotes; in the grammar it is a character of tokens (RFC 9110, section 5.6.2).
+    let strict = parameters(value, |byte| byte == b'"');
+    add_parameters(&list, name, &mut found);
+    if strict != list {
+        add_parameters(&strict, name, &mut found);
     }
-    continued(parts, &mut found);
     found
 }
 
-/// The readings of the last segment of a path in a request target: as it was sent, and with percent escapes undone once and twice.
+/// All readings of a parameter among these.
+fn add_parameters(list: &[(&[u8], &[u8])], name: &str, found: &mut Vec<Vec<u8>>) {
+    let mut parts = Vec::new();
+    for (key, text) in list {
+        let key = key.to_ascii_lowercase();
+        let Some(rest) = key.strip_prefix(name.as_bytes()) else { continue };
+        match rest {
+            b"" => readings(text, found),
+            b"*" => extended(text, found),
+            [b'*', section @ ..] => parts.push((section.to_vec(), *text)),
+            _ => {}
+        }
+    }
+    continued(parts, found);
+}
+
+/// The readings of the last segment of a path in a request target that names something: `/a.jsp/`, `/a.jsp/.` and `/a.jsp/;x=y` are
+/// `/a.jsp` for some servers.
 #[must_use]
 pub fn path_names(path: &[u8]) -> Vec<Vec<u8>> {
-    let segment = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let mut segments = path.rsplit(|byte| *byte == b'/').peekable();
+    let last = segments.peek().copied().unwrap_or_default();
+    let segment = segments.find(|segment| names_something(segment)).unwrap_or(last);
+    let mut found = whole_names(segment);
+    // Without its parameters.
+    if let Some(end) = memchr::memchr(b';', segment) {
+        whole_names(segment.get(..end).unwrap_or_default()).into_iter().for_each(|name| add(&mut found, name));
+    }
+    found
+}
+
+/// Whether a segment of a path is more than dots, blanks and parameters. `..` is another folder.
+fn names_something(segment: &[u8]) -> bool {
+    let plain = percent(&percent(segment));
+    let name = plain.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    name == b".." || name.iter().any(|byte| !matches!(byte, 0..=b' ' | b'.' | b'/' | b'\\' | 0x7f))
+}
+
+/// The readings of a header that is a name, with its path: as it was sent, and with percent escapes undone once and twice.
+#[must_use]
+pub fn whole_names(name: &[u8]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
-    let once = percent(segment);
-    add(&mut found, segment.to_vec());
+    let once = percent(name);
+    add(&mut found, name.to_vec());
     add(&mut found, percent(&once));
     add(&mut found, once);
     found
 }
 
-fn add(found: &mut Vec<Vec<u8>>, mut name: Vec<u8>) {
+fn add(found: &mut Vec<Vec<u8>>, name: Vec<u8>) {
+    add_within(MAX_NAMES, found, name);
+}
+
+/// Adds a name unless it is there, to at most so many; then one that is not read.
+pub(crate) fn add_within(most: usize, found: &mut Vec<Vec<u8>>, mut name: Vec<u8>) {
     if let Some(more) = name.len().checked_sub(MAX_NAME).filter(|more| *more > 0) {
         let unread = memchr::memmem::find(&name, UNREAD).is_some();
         name.drain(..more);
         if unread {
-            add(found, UNREAD.to_vec());
+            add_within(most, found, UNREAD.to_vec());
         }
     }
     if name.is_empty() || found.contains(&name) {
         return;
     }
-    match found.len() {
-        0..MAX_NAMES => found.push(name),
+    if found.len() < most {
+        found.push(name);
+    } else if found.len() == most && !found.iter().any(|name| name == UNREAD) {
         // A name that is not kept may be the one that counts.
-        MAX_NAMES => found.push(UNREAD.to_vec()),
-        _ => {}
+        found.push(UNREAD.to_vec());
     }
 }
 
@@ -136,7 +173,7 @@ fn is_read(charset: &[u8]) -> bool {
 }
 
 /// Without the sequences that change the character set (ISO 2022): an escape, bytes of 0x20 to 0x2f, and a last one.
-fn without_escapes(name: &[u8]) -> Vec<u8> {
+pub(crate) fn without_escapes(name: &[u8]) -> Vec<u8> {
     let mut parts = name.split(|byte| *byte == 0x1b);
     let mut plain = parts.next().unwrap_or_default().to_vec();
     for part in parts {
@@ -146,8 +183,13 @@ fn without_escapes(name: &[u8]) -> Vec<u8> {
     plain
 }
 
+/// Whether a byte is a quote to any parser.
+fn is_quote(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\'')
+}
+
 /// The parameters behind the first `;`: names, and values with their quotes.
-fn parameters(value: &[u8]) -> Vec<(&[u8], &[u8])> {
+fn parameters(value: &[u8], quotes: impl Fn(u8) -> bool) -> Vec<(&[u8], &[u8])> {
     let mut list = Vec::new();
     let mut rest = match memchr::memchr(b';', value) {
         Some(at) => value.get(at + 1..).unwrap_or_default(),
@@ -162,7 +204,7 @@ fn parameters(value: &[u8]) -> Vec<(&[u8], &[u8])> {
             continue;
         }
         let text = behind.trim_ascii_start();
-        let length = value_length(text);
+        let length = value_length(text, &quotes);
         list.push((key, text.get(..length).unwrap_or_default().trim_ascii()));
         rest = text.get(length..).unwrap_or_default();
         rest = rest.strip_prefix(b";").unwrap_or(rest);
@@ -171,8 +213,8 @@ fn parameters(value: &[u8]) -> Vec<(&[u8], &[u8])> {
 }
 
 /// How long a value is: to the `;` that is not in quotes.
-fn value_length(text: &[u8]) -> usize {
-    let quote = text.first().copied().filter(|byte| matches!(byte, b'"' | b'\''));
+fn value_length(text: &[u8], quotes: impl Fn(u8) -> bool) -> usize {
+    let quote = text.first().copied().filter(|byte| quotes(*byte));
     let Some(quote) = quote else {
         return memchr::memchr(b';', text).unwrap_or(text.len());
     };
@@ -189,14 +231,14 @@ fn value_length(text: &[u8]) -> usize {
 
 /// The readings of a value that is no extended one.
 fn readings(text: &[u8], found: &mut Vec<Vec<u8>>) {
-    let quote = text.first().copied().filter(|byte| matches!(byte, b'"' | b'\''));
+    let quote = text.first().copied().filter(|byte| is_quote(*byte));
     let inner = match quote {
         Some(quote) => {
             let inside = text.get(1..).unwrap_or_default();
             // The first quote that is not escaped; for others the first quote at all.
             let first = memchr::memchr(quote, inside).unwrap_or(inside.len());
             add_decoded(inside.get(..first).unwrap_or_default(), found);
-            let last = value_length(text).saturating_sub(1).min(inside.len());
+            let last = value_length(text, is_quote).saturating_sub(1).min(inside.len());
             let whole = inside.get(..last).unwrap_or_default();
             whole.strip_suffix(&[quote]).unwrap_or(whole)
         }
@@ -213,7 +255,9 @@ fn add_decoded(name: &[u8], found: &mut Vec<Vec<u8>>) {
     if name.contains(&b'%') {
         add(found, percent(name));
     }
-    if let Some(words) = encoded_words(name) {
+    for (whole, padded) in [(true, true), (true, false), (false, true), (false, false)] {
+        // Without words, there are none in any reading.
+        let Some(words) = encoded_words(name, whole, padded) else { continue };
         if words.contains(&0x1b) {
             add(found, without_escapes(&words));
         }
@@ -308,32 +352,66 @@ fn only_base64(text: &[u8]) -> Vec<u8> {
     text.iter().copied().filter(is_digit).collect()
 }
 
-/// Encoded words (RFC 2047) of a name, decoded; `None` if there are none.
-fn encoded_words(text: &[u8]) -> Option<Vec<u8>> {
+/// An encoded word.
+struct Word {
+    /// How long it is, with the marks around it.
+    length: usize,
+    /// What it stands for; `None` if that cannot be decoded.
+    text: Option<Vec<u8>>,
+}
+
+/// The encoded word (RFC 2047) that a text begins with behind its `=?`. With `whole`, it has no `?` in it, as the RFC has it; some decoders
+/// read it to the next `?=`. With `padded`, `=` ends base64 and a digit too many spoils it; some decoders read on.
+fn word(text: &[u8], whole: bool, padded: bool) -> Option<Word> {
+    let end = memchr::memchr(b'?', text)?;
+    // A language may follow the character set (RFC 2231, section 5).
+    let charset = text.get(..end)?.split(|byte| *byte == b'*').next().unwrap_or_default();
+    let [encoding @ (b'b' | b'B' | b'q' | b'Q'), b'?', behind @ ..] = text.get(end + 1..)? else { return None };
+    let length = match whole {
+        true => memchr::memchr(b'?', behind).filter(|at| behind.get(at + 1) == Some(&b'=')),
+        false => memchr::memmem::find(behind, b"?="),
+    }?;
+    let content = behind.get(..length)?;
+    let decoded = match encoding {
+        b'b' | b'B' if padded => base64(content).or_else(|| base64(&only_base64(content))),
+        b'b' | b'B' => {
+            let mut digits = only_base64(content);
+            digits.retain(|byte| *byte != b'=');
+            base64(&digits).or_else(|| base64(digits.split_last().map(|(_, whole)| whole)?))
+        }
+        _ => {
+            let spaced: Vec<u8> = content.iter().map(|byte| if *byte == b'_' { b' ' } else { *byte }).collect();
+            Some(crate::base64::quoted_printable(&spaced))
+        }
+    };
+    let unread = if is_read(charset) { b"".as_slice() } else { UNREAD };
+    Some(Word { length: 2 + end + 3 + length + 2, text: decoded.map(|decoded| [unread, &decoded].concat()) })
+}
+
+/// A name with its encoded words decoded; `None` if there are none. What is no word, and what cannot be decoded, stays as it is.
+fn encoded_words(text: &[u8], whole: bool, padded: bool) -> Option<Vec<u8>> {
     let mut decoded = Vec::new();
-    let (mut rest, mut any) = (text, false);
-    while let Some(at) = memchr::memmem::find(rest, b"=?") {
-        let word = rest.get(at + 2..)?;
-        let mut parts = word.splitn(3, |byte| *byte == b'?');
-        let (Some(charset), Some(encoding), Some(behind)) = (parts.next(), parts.next(), parts.next()) else { break };
-        let Some(end) = memchr::memmem::find(behind, b"?=") else { break };
-        let content = behind.get(..end)?;
-        decoded.extend_from_slice(rest.get(..at)?.trim_ascii());
-        // A language may follow the character set (RFC 2231, section 5).
-        let charset = charset.split(|byte| *byte == b'*').next().unwrap_or_default();
-        if matches!(encoding, b"b" | b"B" | b"q" | b"Q") && !is_read(charset) {
-            decoded.extend_from_slice(UNREAD);
+    // What is not decoded begins at `from`, and the next word is looked for from `at` on.
+    let (mut from, mut at, mut any) = (0, 0, false);
+    // Where no word ends any more, none is looked for to the end of the text once more.
+    let last = if whole { text.len() } else { memchr::memmem::rfind(text, b"?=").unwrap_or(0) };
+    while let Some(start) = memchr::memmem::find(text.get(at..).unwrap_or_default(), b"=?") {
+        let start = at + start;
+        at = start + 2;
+        if start > last {
+            break;
         }
-        match encoding {
-            b"b" | b"B" => decoded.extend(base64(content).or_else(|| base64(&only_base64(content)))?),
-            _ => {
-                let spaced: Vec<u8> = content.iter().map(|byte| if *byte == b'_' { b' ' } else { *byte }).collect();
-                decoded.extend(crate::base64::quoted_printable(&spaced));
+        match word(text.get(at..).unwrap_or_default(), whole, padded) {
+            Some(Word { length, text: Some(word) }) => {
+                decoded.extend_from_slice(text.get(from..start).unwrap_or_default().trim_ascii());
+                decoded.extend(word);
+                (from, at, any) = (start + length, start + length, true);
             }
+            // Words within it are found in the other reading.
+            Some(Word { length, .. }) if !whole => at = start + length,
+            _ => {}
         }
-        any = true;
-        rest = behind.get(end + 2..)?;
     }
-    decoded.extend_from_slice(rest);
+    decoded.extend_from_slice(text.get(from..).unwrap_or_default());
     any.then_some(decoded)
 }

@@ -58,7 +58,7 @@ pub(crate) fn polyglot(bytes: &[u8], format: Format, complete: bool) -> Option<S
     let own =
         format.is_zip() || matches!(format, Format::Ole | Format::Msi | Format::Macro) || family == Family::Executable;
     // Readers of ZIP files skip a tail. A ZIP file within a PDF is in a stream, whose end follows it.
-    let anywhere = media || family == Family::Text || pdf && !ends_in_stream(bytes);
+    let anywhere = media || family == Family::Text || format == Format::Unknown || pdf && !ends_in_stream(bytes);
     if complete && !own && archive::is_appended_zip(bytes, !anywhere) {
         return Some(format!("a file of the format {format} is a ZIP file as well"));
     }

@@ -1,11 +1,16 @@
 //! Files in fields of JSON: text that is found by the path of its field, in one pass and as far as the document goes.
 
+use std::sync::Arc;
+
 use names::folded;
 
-use crate::base64::whole_base64;
+use crate::base64::{data_url, whole_base64};
+use crate::disposition;
 
-/// How deep arrays and objects may lie in each other; what is deeper is not looked at.
+/// How deep arrays and objects lie in each other that are looked at: no path is so deep. What is deeper is passed over.
 const MAX_DEPTH: usize = 128;
+/// The most names of one file that are kept.
+const MAX_NAMES: usize = 8;
 /// The longest path of a field, in keys and `[]`.
 const MAX_STEPS: usize = 16;
 
@@ -31,8 +36,8 @@ pub struct Found {
     pub field: usize,
     /// Its text, without escapes.
     pub text: Vec<u8>,
-    /// What the keys beside it say that the file is called.
-    pub names: Vec<Vec<u8>>,
+    /// What the keys beside it say that the file is called, shared by the texts of an object.
+    pub names: Arc<Vec<Vec<u8>>>,
     /// The document goes on behind it.
     pub complete: bool,
 }
@@ -95,33 +100,63 @@ pub fn content(text: &[u8]) -> Option<Vec<u8>> {
 
 /// An array or an object that is open.
 struct Frame {
-    start: usize,
     step: Step,
     /// A key of an object was read with its colon: the next text is a value.
     valued: bool,
+    /// The names in it, by their fields.
+    names: Vec<(usize, Vec<Vec<u8>>)>,
+    /// The places of the texts that were found in it.
+    found: Vec<usize>,
 }
 
-/// The texts in fields of a document, at most `most` of them.
+impl Frame {
+    /// Takes a name of a field's file. More than are kept are one that is not read: it may be the one that counts.
+    fn name(&mut self, field: usize, name: Vec<u8>) {
+        match self.names.iter_mut().find(|(of, _)| *of == field) {
+            Some((_, list)) => disposition::add_within(MAX_NAMES, list, name),
+            None => {
+                let mut list = Vec::new();
+                disposition::add_within(MAX_NAMES, &mut list, name);
+                self.names.push((field, list));
+            }
+        }
+    }
+
+    /// Gives the texts in it their names.
+    fn close(self, found: &mut [Found]) {
+        let names: Vec<_> = self.names.into_iter().map(|(field, list)| (field, Arc::new(list))).collect();
+        for at in self.found {
+            let Some(one) = found.get_mut(at) else { continue };
+            if let Some((_, list)) = names.iter().find(|(field, _)| *field == one.field) {
+                one.names = Arc::clone(list);
+            }
+        }
+    }
+}
+
+/// The texts in fields of a document that are not empty, at most `most` of them.
 #[must_use]
 pub fn find(document: &[u8], fields: &[Field], most: usize) -> Vec<Found> {
-    let mut found: Vec<(usize, Found)> = Vec::new();
-    let mut names: Vec<(usize, usize, Vec<u8>)> = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
     let mut frames: Vec<Frame> = Vec::new();
+    // How many arrays and objects are open below those that are looked at.
+    let mut deeper: usize = 0;
     let mut at = 0;
     while let Some(byte) = document.get(at) {
         at += 1;
         match byte {
+            b'{' | b'[' if deeper > 0 || frames.len() >= MAX_DEPTH => deeper += 1,
             b'{' | b'[' => {
-                if frames.len() >= MAX_DEPTH {
-                    break;
-                }
                 let step = if *byte == b'{' { Step::Key(Vec::new()) } else { Step::Each };
-                frames.push(Frame { start: at, step, valued: *byte == b'[' });
+                frames.push(Frame { step, valued: *byte == b'[', names: Vec::new(), found: Vec::new() });
             }
+            b'}' | b']' if deeper > 0 => deeper -= 1,
             b'}' | b']' => {
-                frames.pop();
+                if let Some(frame) = frames.pop() {
+                    frame.close(&mut found);
+                }
             }
-            b',' => {
+            b',' if deeper == 0 => {
                 let object = frames.last_mut().filter(|frame| matches!(frame.step, Step::Key(_)));
                 object.into_iter().for_each(|frame| frame.valued = false);
             }
@@ -130,6 +165,9 @@ pub fn find(document: &[u8], fields: &[Field], most: usize) -> Vec<Found> {
                 let (length, complete) = string_length(rest);
                 let raw = rest.get(..length).unwrap_or_default();
                 at = at.saturating_add(length + 1);
+                if deeper > 0 {
+                    continue;
+                }
                 if let Some(frame @ Frame { valued: false, .. }) = frames.last_mut() {
                     frame.step = Step::Key(folded(&unescaped(raw)));
                     if let Some(behind) = colon(document, at) {
@@ -137,26 +175,25 @@ pub fn find(document: &[u8], fields: &[Field], most: usize) -> Vec<Found> {
                     }
                     continue;
                 }
-                let parent = frames.last().map_or(0, |frame| frame.start);
                 for (place, field) in fields.iter().enumerate() {
-                    if found.len() < most && is_at(&frames, &field.path) {
-                        let text = unescaped(raw);
-                        found.push((parent, Found { field: place, text, names: Vec::new(), complete }));
+                    let (holds, names) = (is_at(&frames, &field.path), is_name(&frames, field));
+                    let Some(frame) = frames.last_mut().filter(|_| holds || names) else { continue };
+                    let text = unescaped(raw);
+                    if names {
+                        frame.name(place, text.clone());
                     }
-                    if names.len() < most.saturating_mul(4) && is_name(&frames, field) {
-                        names.push((place, parent, unescaped(raw)));
+                    // A text without content is no file.
+                    if holds && found.len() < most && !data_url(&text).1.is_empty() {
+                        frame.found.push(found.len());
+                        found.push(Found { field: place, text, names: Arc::default(), complete });
                     }
                 }
             }
             _ => {}
         }
     }
-    let named = |(parent, mut one): (usize, Found)| {
-        let own = names.iter().filter(|(field, of, _)| *field == one.field && *of == parent);
-        one.names = own.map(|(_, _, name)| name.clone()).collect();
-        one
-    };
-    found.into_iter().map(named).collect()
+    frames.into_iter().for_each(|frame| frame.close(&mut found));
+    found
 }
 
 fn is_at(frames: &[Frame], path: &[Step]) -> bool {

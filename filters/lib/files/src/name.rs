@@ -120,6 +120,15 @@ pub(crate) fn path(path: &[u8]) -> String {
     twice_decoded(&folded_text(path))
 }
 
+/// A path as file systems compare it that ignore case, and that take a letter with an accent for the letter and the accent.
+pub(crate) fn compared(path: &[u8]) -> String {
+    let letters = folded_text(path);
+    let letters = letters.chars().filter(|letter| !matches!(letter, '\u{300}'..='\u{36f}'));
+    // A letter that has no form in ASCII is itself.
+    let base = |letter: char| Some(base_letter(letter)).filter(|base| *base != '?').unwrap_or(letter);
+    letters.map(base).flat_map(char::to_lowercase).collect()
+}
+
 fn folded_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&without_long_forms(bytes)).chars().flat_map(letters).collect()
 }

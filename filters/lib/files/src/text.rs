@@ -7,8 +7,9 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use crate::Format;
 use crate::bytes::find_ignoring_case;
+use crate::disposition::without_escapes;
+use crate::{Family, Format};
 
 /// How many bytes of a text are searched for its root element and for what makes it a script.
 const REACH: usize = 1 << 20;
@@ -98,6 +99,21 @@ fn is_shell(start: &[u8]) -> bool {
 
 /// The format of a text.
 pub(crate) fn of_text(text: &[u8]) -> Format {
+    in_both_readings(text, of_characters)
+}
+
+/// The format of a text as it is and, where it changes its character set with escapes (ISO 2022), without these: the one that runs
+/// something. Browsers read `<scr\x1b(Bipt>` as a tag.
+fn in_both_readings(text: &[u8], read: impl Fn(&[u8]) -> Format) -> Format {
+    let format = read(text);
+    if memchr::memchr(0x1b, text).is_none() {
+        return format;
+    }
+    let other = read(&without_escapes(text));
+    if matches!(other.family(), Family::Script | Family::Html) { other } else { format }
+}
+
+fn of_characters(text: &[u8]) -> Format {
     let start = text.trim_ascii_start();
     if let Some(script) = script(start) {
         return script;
@@ -199,6 +215,9 @@ fn document(start: &[u8]) -> Format {
         return Format::Html;
     }
     let Some(root) = root(reach) else {
+        if let Some(page) = xml::active(start) {
+            return page;
+        }
         // Browsers take a comment for the beginning of a page.
         return if begins(reach, b"<!--") { Format::Html } else { Format::Text };
     };
@@ -254,8 +273,13 @@ fn is_page_tag_name(name: &[u8]) -> bool {
     PAGE_TAGS.iter().any(|tag| tag.len() > 2 && tag.eq_ignore_ascii_case(name))
 }
 
-/// The name of the first element: behind the declaration, comments, instructions and the document type.
-fn root(mut text: &[u8]) -> Option<&[u8]> {
+/// The name of the first element: behind the declaration, comments, instructions and the document type. A page may have a document type
+/// that no document of XML has.
+fn root(text: &[u8]) -> Option<&[u8]> {
+    root_behind(text, behind_doctype).or_else(|| root_behind(text, behind_any_doctype))
+}
+
+fn root_behind<'t>(mut text: &'t [u8], behind: impl Fn(&'t [u8]) -> Option<&'t [u8]>) -> Option<&'t [u8]> {
     loop {
         text = text.trim_ascii_start();
         let end: &[u8] = match text {
@@ -268,7 +292,7 @@ fn root(mut text: &[u8]) -> Option<&[u8]> {
                 if begins(text, b"<!doctype html") {
                     return Some(b"html");
                 }
-                text = behind_doctype(text)?;
+                text = behind(text)?;
                 continue;
             }
             [b'<', rest @ ..] => {
@@ -283,8 +307,34 @@ fn root(mut text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What follows a document type, whose internal part is in brackets.
+/// What follows a document type, whose internal part is in brackets. Brackets and `>` in quotes, comments and instructions are none of
+/// it.
 fn behind_doctype(text: &[u8]) -> Option<&[u8]> {
+    let mut rest = text.get(2..)?;
+    let mut inside = false;
+    loop {
+        let at = rest.iter().position(|byte| matches!(byte, b'[' | b']' | b'<' | b'>' | b'"' | b'\''))?;
+        let (sign, behind) = rest.get(at..)?.split_first()?;
+        let skipped: &[u8] = match (sign, behind) {
+            (b'"', _) => b"\"",
+            (b'\'', _) => b"'",
+            (b'<', [b'!', b'-', b'-', ..]) => b"-->",
+            (b'<', [b'?', ..]) => b"?>",
+            (b'>', _) if !inside => return Some(behind),
+            _ => b"",
+        };
+        inside = (inside || *sign == b'[') && *sign != b']';
+        // The marks at the beginning of a comment are no part of its end.
+        let behind = behind.get(if skipped == b"-->" { 3 } else { 0 }..)?;
+        rest = match skipped {
+            b"" => behind,
+            end => behind.get(memmem::find(behind, end)? + end.len()..)?,
+        };
+    }
+}
+
+/// The same by the first signs, as lenient readers of pages take it.
+fn behind_any_doctype(text: &[u8]) -> Option<&[u8]> {
     let bracket = memchr::memchr2(b'[', b'>', text)?;
     let close = match text.get(bracket) {
         Some(b'>') => bracket,
@@ -341,7 +391,7 @@ pub(crate) fn of_data(text: &[u8]) -> Option<Format> {
     let runs =
         begins(start, b"<?php") || tags::begins_short(start) || start.starts_with(b"<%") || start.starts_with(b"#!");
     (!runs).then(|| match start.first() {
-        Some(b'<') => markup(start),
+        Some(b'<') => in_both_readings(start, markup),
         _ => data(start),
     })
 }
@@ -349,7 +399,7 @@ pub(crate) fn of_data(text: &[u8]) -> Option<Format> {
 /// The format of a text that is XML by its name: servers say so, and a comment at the beginning makes no page of it.
 pub(crate) fn of_xml(text: &[u8]) -> Option<Format> {
     let start = text.trim_ascii_start();
-    (begins(start, b"<!--") && !begins(start, b"<!--#")).then(|| document(start))
+    (begins(start, b"<!--") && !begins(start, b"<!--#")).then(|| in_both_readings(start, document))
 }
 
 /// Whether a text is a mail with pages in it, or a page that is saved as one: both have the same form.

@@ -160,6 +160,16 @@ fn names_count_whatever_the_type_says() {
         assert_eq!(disposition("shell.php"), refused(415, "denied_extension"), "{kind}");
         assert_eq!(named("x-file-name", "shell%2ephp"), refused(415, "denied_extension"), "{kind}");
         assert_eq!(named("x-filename", "a.php.png"), refused(415, "double_extension"), "{kind}");
+        for header in ["x-file-name", "x-filename"] {
+            assert_eq!(named(header, ".htaccess/"), refused(415, "denied_extension"), "{kind}");
+            assert_eq!(named(header, "shell.phtml/."), refused(415, "denied_extension"), "{kind}");
+            for path in ["../../a.txt", "../../app/config.json", "..%2f..%2fa.txt", "..%252fa.txt"] {
+                assert_eq!(named(header, path), refused(400, "zip_slip"), "{kind} {path}");
+            }
+            for path in ["photos/2024/a.png", "C:\\Users\\a\\a.png", "/tmp/a.png"] {
+                assert_eq!(named(header, path), passed(), "{kind} {path}");
+            }
+        }
         // Metadata of a file is not its content, and the title of an entry is no name.
         assert_eq!((disposition("a.png"), named("x-file-name", "a.png")), (passed(), passed()), "{kind}");
         assert_eq!(named("slug", "How to use node.js"), passed(), "{kind}");
@@ -177,6 +187,13 @@ fn the_path_of_a_put_counts_where_the_body_may_be_stored() {
         ("/shell%2Ephp", "application/xml", "<a/>", "denied_extension"),
         ("/run.bat", "text/plain", "del x", "denied_extension"),
         ("/shell.php", "application/json", "x<?php system('id');", "denied_extension"),
+        ("/shell.jsp/", "text/plain", "x", "denied_extension"),
+        ("/shell.jsp//", "text/plain", "x", "denied_extension"),
+        ("/shell.phtml/.", "text/plain", "x", "denied_extension"),
+        ("/shell.jsp/%2e", "text/plain", "x", "denied_extension"),
+        ("/shell.jsp/;a=b", "text/plain", "x", "denied_extension"),
+        ("/shell.jsp;a.b=c", "text/plain", "x", "denied_extension"),
+        ("/shell.jsp/", "application/octet-stream", "x", "denied_extension"),
         ("/shell.jsp", "application/json", "{\"a\": \"<% out.print(1); %>\"}", "denied_extension"),
         ("/shell.php", "application/x-www-form-urlencoded", "a=<?php system('id');", "denied_extension"),
         (
@@ -196,6 +213,8 @@ fn the_path_of_a_put_counts_where_the_body_may_be_stored() {
         ("/api/users.php", FORM, "--cut\r\ncontent-disposition: form-data; name=\"a\"\r\n\r\nx\r\n--cut--\r\n"),
         ("/pages/index.html", "application/json", "{\"html\": \"<script>1</script>\"}"),
         ("/pages/index.html", "text/plain", "hello"),
+        ("/pages/index.html/", "text/plain", "hello"),
+        ("/api/users.php/", "application/json", "{\"a\": 1}"),
         ("/users/bob@example.com", "application/xml", "<user/>"),
         ("/users/bob@example.com", "text/plain", "hello"),
     ] {
@@ -245,4 +264,36 @@ fn json_in_utf_16_is_undecodable_where_fields_are_declared() {
     }
     let table = wide(u16::to_le_bytes, "\u{feff}a\tb\r\n");
     assert_eq!(post(&with_fields(), "text/csv", &table).verdict(), passed());
+}
+
+#[test]
+fn what_is_in_front_of_a_field_of_json_does_not_hide_it() {
+    let script = STANDARD.encode(b"<?php system('id');");
+    let png = STANDARD.encode(PNG);
+    let field = |path: &str, name: &str| JsonField { path: path.into(), name: name.into() };
+    let step = UploadStep { json_fields: vec![field("avatar", "name"), field("files[].content", "name")], ..step() };
+    let ask = |body: String| post(&step, "application/json", body.as_bytes()).verdict();
+    for depth in [10, 127, 128, 1000] {
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        let body = format!("{{\"x\":{open}\"]\"{close},\"avatar\":\"{script}\"}}");
+        assert_eq!(ask(body), refused(415, "denied_type"), "{depth}");
+    }
+    let list =
+        |item: &str, count: usize, last: &str| format!("{{\"files\":[{}{last}]}}", format!("{item},").repeat(count));
+    let evil = format!("{{\"content\":\"{script}\"}}");
+    for empty in ["", "data:,", "data:image/png;base64,"] {
+        let item = format!("{{\"content\":\"{empty}\"}}");
+        assert_eq!(ask(list(&item, 101, &evil)), refused(415, "denied_type"), "{empty}");
+        assert_eq!(ask(list(&item, 101, "{}")), passed(), "{empty}");
+    }
+    let item = format!("{{\"content\":\"{png}\"}}");
+    assert_eq!((ask(list(&item, 99, &item)), ask(list(&item, 100, &evil))), (passed(), refused(413, "too_many_files")));
+    // Names of other objects are no names of the file, however many they are.
+    let item = "{\"name\":\"a.png\"}";
+    let named = |name: &str| format!("{{\"content\":\"{png}\",\"name\":\"{name}\"}}");
+    assert_eq!(ask(list(item, 1000, &named("a.php"))), refused(415, "denied_extension"));
+    assert_eq!(ask(list(item, 1000, &named("a.png"))), passed());
+    let many: String = (0..100).map(|at| format!("\"name\":\"{at}.png\",")).collect();
+    let body = format!("{{{many}\"name\":\"a.php\",\"avatar\":\"{png}\"}}");
+    assert_eq!(ask(body), refused(415, "undecodable_body"));
 }

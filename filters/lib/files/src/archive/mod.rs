@@ -143,9 +143,12 @@ impl<'a> Opener<'a> {
             Format::Zip => self.within(depth + 1, |opener| zip::open(opener, Some(name), content, depth + 1, complete)),
             format => {
                 self.kind(name, format);
-                if !is_opened(format) {
-                    return Ok(());
-                }
+                let format = match format {
+                    format if is_opened(format) => format,
+                    // A program may be a tar file as well, by the name of its first entry.
+                    _ if is_tar(content) => Format::Tar,
+                    _ => return Ok(()),
+                };
                 self.open(content, format, depth + 1, complete)
             }
         };
@@ -194,8 +197,8 @@ impl<'a> Opener<'a> {
         self.path(&name, raw);
         if self.links.last().is_some_and(|links| links.lead_to(raw)) {
             let raw = raw.get(..128).unwrap_or(raw).escape_ascii();
-            self.findings
-                .add(Reason::ZipSlip, format!("the entry `{raw}` of an archive is written through a link of it"));
+            let detail = format!("the entry `{raw}` of an archive is written through a link of it, or lies too deep");
+            self.findings.add(Reason::ZipSlip, detail);
         }
         if checks_extension && self.policy.check_entries {
             // With and without percent escapes, as the names of files are read.
@@ -209,19 +212,28 @@ impl<'a> Opener<'a> {
     /// A link of an archive by all of its names, and where it leads by all of its targets: from the folder that it is in, or from the
     /// archive's own where it is a hard link.
     fn link(&mut self, names: &[&[u8]], targets: &[&[u8]], hard: bool) {
-        let from = if hard { 0 } else { links::depth(names) };
+        let depth = links::depth(names);
+        let from = if hard { 0 } else { depth };
+        let (mut ups, mut symbolic) = (0, !hard);
         for target in targets {
             let name = Name::read(target);
             let read = name::path(target);
             let stays = links::stays_inside(from, target) && links::stays_inside(from, read.as_bytes());
-            if name.absolute || name.null_byte || !stays {
+            // A hard link to a symbolic one is another of the same target, which leads elsewhere from another folder.
+            let (mut known, mut through) = (None, false);
+            if let Some(links) = self.links.last().filter(|_| hard) {
+                (known, through) = (links.ups(target), links.lead_to(target));
+            }
+            ups = ups.max(if hard { known.unwrap_or(0) } else { links::ups(target).max(links::ups(read.as_bytes())) });
+            if name.absolute || name.null_byte || !stays || through || known.is_some_and(|ups| ups > depth) {
                 let target = target.get(..128).unwrap_or(target).escape_ascii();
                 let detail = format!("a link to `{target}` of an archive leads out of its folder");
                 self.findings.add(Reason::ZipSlip, detail);
             }
+            symbolic |= known.is_some();
         }
-        if let Some(links) = self.links.last_mut().filter(|_| !hard) {
-            names.iter().for_each(|name| links.add(name));
+        if let Some(links) = self.links.last_mut().filter(|_| symbolic) {
+            names.iter().for_each(|name| links.add(name, targets, ups));
         }
     }
 
@@ -298,7 +310,7 @@ impl<'a> Opener<'a> {
 
 /// Whether content is opened that begins so.
 fn opens(start: &[u8]) -> bool {
-    is_opened(identify_plain(start))
+    is_opened(identify_plain(start)) || is_tar(start)
 }
 
 /// Whether files of a format are opened wherever they are.

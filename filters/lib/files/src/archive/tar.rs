@@ -14,17 +14,17 @@ const BLOCK: usize = 512;
 /// The largest length that eleven octal digits have.
 const MAX_OCTAL: u64 = 0o777_7777_7777;
 
-/// Whether bytes begin with a header, of the old form without a signature too: its checksum is right, and it has a name of any bytes.
+/// Whether bytes begin with a header, of the old form without a signature too: its checksum is right. Its name may be of any bytes, or
+/// empty where a header in front of it has another one.
 pub(crate) fn is_tar(bytes: &[u8]) -> bool {
-    let Some(header) = bytes.get(..BLOCK) else { return false };
-    header.first().is_some_and(|byte| *byte != 0) && is_right(header)
+    bytes.get(..BLOCK).is_some_and(is_right)
 }
 
 pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: bool) -> Result<(), Stop> {
     let mut rest = bytes;
     // What headers in front say of the next entry, and of all that follow.
     let (mut said, mut global) = (Said::default(), Said::default());
-    let mut ended = false;
+    let (mut ended, mut extended) = (false, false);
     while let Some(header) = rest.get(..BLOCK) {
         if header.iter().all(|byte| *byte == 0) {
             ended = true;
@@ -54,6 +54,10 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
         // Links, devices and folders have no content, whatever they say.
         let length = if matches!(kind, b'1'..=b'6') { 0 } else { place(size) };
         let mut behind = rest.get(BLOCK..).unwrap_or_default();
+        extended |= matches!(kind, b'x' | b'X' | b'g');
+        if kind == b'1' && size > 0 && has_content(header, behind, extended) {
+            return Err(opener.unreadable("some readers take what follows a hard link of a tar file for its content"));
+        }
         // The list of the parts of a sparse file goes on in blocks of its own.
         let mut listed = kind == b'S' && header.get(482).is_some_and(|more| *more != 0);
         while listed {
@@ -108,6 +112,9 @@ pub(super) fn open(opener: &mut Opener<'_>, bytes: &[u8], depth: u32, complete: 
 /// Counts an entry, and checks its name and the global one; those of headers in front of it alone are checked already.
 fn names(opener: &mut Opener<'_>, header: &[u8], said: &Said<'_>, global: &Said<'_>) -> Result<Name, Stop> {
     let name = opener.entry(&path(header), true)?;
+    for other in &other_paths(header) {
+        opener.named(other, true);
+    }
     for other in &global.names {
         opener.named(other, true);
     }
@@ -117,9 +124,12 @@ fn names(opener: &mut Opener<'_>, header: &[u8], said: &Said<'_>, global: &Said<
 /// Checks a link. The name and the target in its header may be cut where longer ones are in front of it.
 fn link(opener: &mut Opener<'_>, header: &[u8], said: &Said<'_>, global: &Said<'_>) {
     let own = path(header);
+    // A link is as deep as its prefix says where the format has one.
+    let others = if has_prefix(header) { Vec::new() } else { other_paths(header) };
     let mut names = said.names.clone();
     if names.is_empty() {
         names.push(&own);
+        names.extend(others.iter().map(Vec::as_slice));
         names.extend(&global.names);
     }
     let mut targets = [said.targets.as_slice(), &global.targets].concat();
@@ -129,17 +139,39 @@ fn link(opener: &mut Opener<'_>, header: &[u8], said: &Said<'_>, global: &Said<'
 
 /// The name of an entry, with its prefix.
 fn path(header: &[u8]) -> Vec<u8> {
-    let name = text(slice(header, 0, 100).unwrap_or_default());
-    let prefix = match slice(header, 257, 5) {
-        Some(b"ustar") if slice(header, 257, 8) != Some(b"ustar  \0") => {
-            text(slice(header, 345, 155).unwrap_or_default())
-        }
-        _ => &[],
-    };
-    match prefix.is_empty() {
-        true => name.to_vec(),
-        false => [prefix, b"/", name].concat(),
+    match parts(header) {
+        (name, prefix) if has_prefix(header) && !prefix.is_empty() => [prefix, b"/", name].concat(),
+        (name, _) => name.to_vec(),
     }
+}
+
+/// The names that readers give an entry who join the prefix in another way, or take one where the format has none: GNU has two times
+/// there, whose digits lead nowhere.
+fn other_paths(header: &[u8]) -> Vec<Vec<u8>> {
+    match parts(header) {
+        (_, []) => Vec::new(),
+        (name, prefix) if has_prefix(header) => vec![[prefix, name].concat()],
+        (name, prefix) => vec![[prefix, b"/", name].concat(), [prefix, name].concat()],
+    }
+}
+
+/// The name and the prefix of a header.
+fn parts(header: &[u8]) -> (&[u8], &[u8]) {
+    let field = |at, length| text(slice(header, at, length).unwrap_or_default());
+    (field(0, 100), field(345, 155))
+}
+
+/// Whether a header is of the format that has a prefix (POSIX).
+fn has_prefix(header: &[u8]) -> bool {
+    slice(header, 257, 5) == Some(b"ustar") && slice(header, 257, 8) != Some(b"ustar  \0")
+}
+
+/// Whether some readers (libarchive) take what is behind a hard link for its content: where a header of pax came before, and in a POSIX
+/// archive where no header of that format follows. Many archives have the length of the file there, and no content.
+fn has_content(header: &[u8], behind: &[u8], extended: bool) -> bool {
+    let next = behind.get(..BLOCK).unwrap_or_default();
+    let ends = next.iter().all(|byte| *byte == 0);
+    extended || has_prefix(header) && !ends && slice(next, 257, 5) != Some(b"ustar")
 }
 
 fn text(field: &[u8]) -> &[u8] {

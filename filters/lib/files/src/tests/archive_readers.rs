@@ -374,3 +374,166 @@ fn targets_that_go_up_behind_a_name_are_refused() {
     let link = Raw { host: 3, mode: 0o120_777, ..raw("z", b"a/../b") };
     assert_eq!(plain("a.zip", &raw_zip(&[link])), "zip_slip");
 }
+
+/// A header with other bytes at a place, and the right sum.
+fn patched(mut entry: Vec<u8>, at: usize, bytes: &[u8]) -> Vec<u8> {
+    entry[at..at + bytes.len()].copy_from_slice(bytes);
+    entry[148..156].fill(b' ');
+    let sum: u32 = entry[..512].iter().map(|byte| u32::from(*byte)).sum();
+    entry[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    entry
+}
+
+#[test]
+fn tar_files_begin_with_a_header_of_any_name() {
+    for first in [b"\0".as_slice(), b"\0\x01\0\0\0", b"\0asm\x01\0\0\0", b"\x7fELF\x02\x01\x01"] {
+        for old in [false, true] {
+            let header = |entry: Vec<u8>| {
+                let entry = patched(entry, 0, first);
+                if old { patched(entry, 257, &[0; 8]) } else { entry }
+            };
+            let long = |name: &str| header(tar_entry(b"", &[name.as_bytes(), b"\0"].concat(), b'L', b""));
+            let named = |name: &str| header(tar_entry(b"", &record("path", name.as_bytes()), b'x', b""));
+            let entry = header(tar_entry(b"", b"x", b'0', b""));
+            for (bad, good) in [(long("../x"), long("x")), (named("../x"), named("x"))] {
+                let (bad, good) = (tar_of(&[bad, entry.clone()]), tar_of(&[good, entry.clone()]));
+                for (name, file) in [
+                    ("a.tar", bad.clone()),
+                    ("a.tgz", gzip(&bad)),
+                    ("a.zip", zip(&[("a", &bad)])),
+                    ("a.gz", gzip(&bad)),
+                ] {
+                    // A program stays one, and is two formats.
+                    let is_program = matches!(first, [0x7f, ..] | [0, b'a', ..]) && name == "a.tar";
+                    let expected = if is_program { "denied_type" } else { "zip_slip" };
+                    assert_eq!(plain(name, &file), expected, "{name} {} {old}", first.escape_ascii());
+                }
+                assert_eq!(plain("a.zip", &zip(&[("a", &good)])), "ok", "{} {old}", first.escape_ascii());
+            }
+        }
+    }
+    // A block of an image may be such a header.
+    let gif = patched(tar_entry(b"", b"x", b'0', b""), 0, b"\0");
+    let mut image = b"GIF89a\x01\0\x01\0\0\0\0".to_vec();
+    image.resize(512, 0);
+    assert_eq!(plain("a.gif", &[image, gif].concat()), "polyglot");
+    assert_ne!(identify(&[0; 2048]), Format::Tar);
+}
+
+fn hard(name: &str, target: &str) -> Vec<u8> {
+    tar_entry(name.as_bytes(), b"", b'1', target.as_bytes())
+}
+
+#[test]
+fn hard_links_to_links_are_links() {
+    let root = symlink("a/b/c/l", "../../..");
+    for (what, parts) in [
+        ("its target leads out from there", vec![root.clone(), hard("h", "a/b/c/l")]),
+        ("less deep", vec![root.clone(), hard("d/e/h", "a/b/c/l")]),
+        ("another spelling", vec![root.clone(), hard("h", "./A//b/C./l")]),
+        ("a chain", vec![root.clone(), hard("d/e/f/g", "a/b/c/l"), hard("h", "d/e/f/g")]),
+        ("through a link", vec![symlink("d/l", "."), hard("h", "d/l/x")]),
+        ("an entry behind it", vec![symlink("l", "d"), hard("h", "l"), file("h/evil.txt")]),
+        ("an entry behind two", vec![symlink("l", "d"), hard("h", "l"), hard("i", "h"), file("i/evil.txt")]),
+        ("a long name", {
+            let name = tar_entry(b"././@LongLink", b"h\0", b'L', b"");
+            let target = tar_entry(b"././@LongLink", b"a/b/c/l\0", b'K', b"");
+            vec![root.clone(), name, target, hard("x/y/z/w", "z"), file("x")]
+        }),
+    ] {
+        assert_eq!(plain("a.tar", &tar_of(&parts)), "zip_slip", "{what}");
+    }
+    for (what, parts) in [
+        ("to a file", vec![file("a"), hard("b", "a"), file("b/c")]),
+        ("to a link beside it", vec![symlink("d/l", "x"), hard("d/h", "d/l"), file("d/x")]),
+        ("as deep", vec![root, hard("d/e/f/h", "a/b/c/l")]),
+    ] {
+        assert_eq!(plain("a.tar", &tar_of(&parts)), "ok", "{what}");
+    }
+}
+
+#[test]
+fn paths_through_links_are_compared_as_systems_do() {
+    let through = |link: &str, name: &str| plain("a.tar", &tar_of(&[symlink(link, "x/y"), file(name)]));
+    for (link, name) in [
+        ("Link", "link/a"),
+        ("d/link", "D/LINK/a"),
+        ("link", "link./a"),
+        ("link", "link. /a"),
+        ("link ", "link/a"),
+        ("link", "link::$INDEX_ALLOCATION/a"),
+        ("li\u{e9}", "lie\u{301}/a"),
+        ("li\u{c9}n", "lie\u{301}N/a"),
+        ("link", "\u{ff4c}ink/a"),
+        ("stra\u{df}e", "STRA\u{1e9e}E/a"),
+    ] {
+        assert_eq!(through(link, name), "zip_slip", "{link} {name}");
+    }
+    for (link, name) in [("link", "links/a"), ("d/link", "link/a"), ("link", "link.txt"), (":a", "a"), ("...", "a/b")] {
+        assert_eq!(through(link, name), "ok", "{link} {name}");
+    }
+    // On systems that ignore case, such a link leads to itself.
+    let parts = [symlink("usr/Doc", "doc"), file("usr/doc/a")];
+    assert_eq!(plain("a.tar", &tar_of(&parts)), "ok");
+    assert_eq!(plain("a.tar", &tar_of(&[symlink("usr/Doc", "doc"), file("usr/Doc/a")])), "zip_slip");
+    // What is too deep to be looked at is not passed over.
+    let deep =
+        |folders: usize, end: &str| pax(b'x', &[record("path", [&"d/".repeat(folders), end].concat().as_bytes())]);
+    for folders in [200, 300, 100_000] {
+        let link = [deep(folders, "l"), symlink("l", "x")].concat();
+        let bad = [link.clone(), deep(folders, "l/a"), file("a")].concat();
+        assert_eq!(plain("a.tar", &tar_of(&[bad])), "zip_slip", "{folders}");
+    }
+    assert_eq!(plain("a.tar", &tar_of(&[symlink("l", "x"), deep(200, "a"), file("a")])), "ok");
+    assert_eq!(plain("a.tar", &tar_of(&[deep(1000, "a"), file("a")])), "ok");
+}
+
+#[test]
+fn prefixes_of_tar_count_in_every_format() {
+    let with = |magic: &[u8; 8], prefix: &[u8], entry: Vec<u8>| patched(patched(entry, 345, prefix), 257, magic);
+    for magic in [b"ustar  \0", b"ustar\x0000", b"\0\0\0\0\0\0\0\0", b"ustar\0\0\0"] {
+        for prefix in [b"../pfx".as_slice(), b"/etc", b"a/../../b"] {
+            let entry = with(magic, prefix, file("evil.txt"));
+            assert_eq!(plain("a.tar", &tar_of(&[entry])), "zip_slip", "{}", prefix.escape_ascii());
+        }
+        let joined = with(magic, b".", file("./x"));
+        assert_eq!(plain("a.tar", &tar_of(&[joined])), "zip_slip", "without a slash");
+        let named = with(magic, b"d", file("l/x"));
+        assert_eq!(plain("a.tar", &tar_of(&[symlink("d/l", "y"), named])), "zip_slip");
+        let link = with(magic, b"d", symlink("l", "y"));
+        assert_eq!(plain("a.tar", &tar_of(&[link, file("d/l/x")])), "zip_slip");
+        let honest =
+            with(magic, b"usr/share/doc", symlink("l", if magic.starts_with(b"ustar\0") { "../../x" } else { "x" }));
+        assert_eq!(plain("a.tar", &tar_of(&[honest, file("x")])), "ok");
+    }
+    // The times of GNU are there.
+    for times in [b"14571234567\x0014571234567\0".as_slice(), b"\x80\0\0\0\0\0\0\0\x65\x2f\x2e\x2e"] {
+        let parts =
+            [with(b"ustar  \0", times, file("d/a")), with(b"ustar  \0", times, symlink("d/l", "../a")), file("d/b")];
+        assert_eq!(plain("a.tar", &tar_of(&parts)), "ok", "{}", times.escape_ascii());
+    }
+}
+
+#[test]
+fn hard_links_have_no_content_that_some_readers_see() {
+    let long = |size: usize| tar_header(b"h", &octal(size), b'1', b"a");
+    let attributes = pax(b'x', &[record("mtime", b"1.5")]);
+    let hidden = file("../x");
+    for parts in [
+        vec![attributes.clone(), file("a"), long(512), file("b")],
+        vec![pax(b'g', &[record("comment", b"x")]), file("a"), long(512), file("b")],
+        vec![file("a"), pax(b'x', &[record("size", b"512")]), long(0), file("b")],
+        vec![file("a"), long(1024), patched(file("b"), 257, &[0; 8]), hidden.clone()],
+    ] {
+        assert_ne!(plain("a.tar", &tar_of(&parts)), "ok");
+    }
+    assert_eq!(plain("a.tar", &tar_of(&[attributes.clone(), file("a"), long(512), file("b")])), "unreadable_archive");
+    for parts in [
+        vec![file("a"), long(512), file("b")],
+        vec![file("a"), long(512)],
+        vec![file("a"), patched(long(512), 257, b"ustar  \0"), patched(file("b"), 257, b"ustar  \0")],
+        vec![attributes, file("a"), long(0), file("b")],
+    ] {
+        assert_eq!(plain("a.tar", &tar_of(&parts)), "ok");
+    }
+}

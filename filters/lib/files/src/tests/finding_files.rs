@@ -46,8 +46,20 @@ fn documents_of_any_form_are_read() {
     }
     let deep = "[".repeat(100_000);
     assert!(json::find(deep.as_bytes(), &fields, 10).is_empty());
-    let many = format!("{{\"a\":[{}]}}", vec!["{\"b\":\"\"}"; 1000].join(","));
+    let many = format!("{{\"a\":[{}]}}", vec!["{\"b\":\"AA\"}"; 1000].join(","));
     assert_eq!(json::find(many.as_bytes(), &fields, 10).len(), 10);
+    for empty in ["", "data:,", "data:image/png;base64,"] {
+        let empties = vec![format!("{{\"b\":\"{empty}\"}}"); 20].join(",");
+        let last = json::find(format!("{{\"a\":[{empties},{{\"b\":\"AA\"}}]}}").as_bytes(), &fields, 10);
+        assert_eq!(last.iter().map(|found| found.text.as_slice()).collect::<Vec<_>>(), [b"AA"], "{empty}");
+    }
+    // What is deeper than any path is passed over.
+    for depth in [100, 127, 128, 129, 1000, 100_000] {
+        for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("[\"]\",", "]")] {
+            let deep = format!("{{\"x\":{}1{},\"a\":[{{\"b\":\"AA\"}}]}}", open.repeat(depth), close.repeat(depth));
+            assert_eq!(json::find(deep.as_bytes(), &fields, 10).len(), 1, "{depth} {open}");
+        }
+    }
 }
 
 #[test]

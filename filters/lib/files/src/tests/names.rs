@@ -105,6 +105,22 @@ fn every_reading_of_a_header_counts() {
         ("form-data; name=\"a.php\"", "ok"),
         ("form-data; filename=\"C:\\\\dir\\\\a.txt\"", "ok"),
         ("form-data; filename=\"a;b.txt\"", "ok"),
+        ("attachment; x='; filename=\"a.php\"", "denied_extension"),
+        ("attachment; x='; filename=a.php; y='", "denied_extension"),
+        ("attachment; x='; filename*=UTF-8''a.php", "denied_extension"),
+        ("attachment; x='; filename*0=\"a.\"; filename*1=php", "denied_extension"),
+        ("attachment; x='a; b'; filename=\"a.txt\"", "ok"),
+        ("attachment; filename='a;b.php'", "denied_extension"),
+        ("attachment; filename*=UTF-8'en'a%20b.txt; filename='it''s.txt'", "ok"),
+        ("form-data; filename=\"=?x =?utf-8?B?YS5waHA=?=\"", "denied_extension"),
+        ("form-data; filename=\"=?x?y?z =?utf-8?B?YS5waHA=?=\"", "denied_extension"),
+        ("form-data; filename=\"=?x?B?=?utf-8?B?YS5waHA=?=\"", "denied_extension"),
+        ("form-data; filename=\"=?x?Q? =?utf-8?B?YS5waHA=?=\"", "denied_extension"),
+        ("form-data; filename=\"=?utf-8?B?A?= =?utf-8?B?YS5waHA=?=\"", "denied_extension"),
+        ("form-data; filename=\"=?utf-8?B?YS5waHA=?= =?utf-8?B?A?=\"", "denied_extension"),
+        ("form-data; filename=\"=?utf-8?B?=YS5waHA=?=\"", "denied_extension"),
+        ("form-data; filename=\"what=? =?utf-8?B?YS50eHQ=?=\"", "ok"),
+        ("form-data; filename=\"=?utf-8?B?YS5?= =?utf-8?Q?b=2Etxt?=\"", "ok"),
         ("form-data", "ok"),
     ] {
         assert_eq!(of_header(value), expected, "{value}");
@@ -127,6 +143,12 @@ fn headers_of_any_form_are_read() {
     ] {
         let _ = disposition::names(value.as_bytes(), "filename");
     }
+    for unit in ["=?", "=?a?B?", "=?a?B?A ", "=?a?B?A?=", "=?zz ", "=?a?B?A?", "?="] {
+        for end in ["", "?=", "=?utf-8?B?YQ==?="] {
+            let words = format!("; filename=\"{}{end}\"", unit.repeat(10_000));
+            let _ = disposition::names(words.as_bytes(), "filename");
+        }
+    }
     let many = "; filename=a".repeat(10_000);
     assert_eq!(disposition::names(many.as_bytes(), "filename"), [b"a"]);
     let long = format!("; filename=\"{}\"", "%2e".repeat(100_000));
@@ -143,4 +165,29 @@ fn spellings_that_are_allowed_by_name_pass() {
     };
     assert_eq!(verdict("a.war", b"x", &policy), "ok");
     assert_eq!(verdict("a.jsp", b"x", &policy), "denied_extension");
+}
+
+#[test]
+fn paths_name_what_servers_store() {
+    let names = |path: &str| disposition::path_names(path.as_bytes());
+    for (path, name) in [
+        ("/shell.jsp", "shell.jsp"),
+        ("/shell.jsp/", "shell.jsp"),
+        ("/shell.jsp//", "shell.jsp"),
+        ("/shell.phtml/.", "shell.phtml"),
+        ("/shell.jsp/./", "shell.jsp"),
+        ("/shell.jsp/%2e", "shell.jsp"),
+        ("/shell.jsp/%252E/", "shell.jsp"),
+        ("/shell.jsp/%20", "shell.jsp"),
+        ("/shell.jsp/;a=b", "shell.jsp"),
+        ("/shell.jsp;a.b=c", "shell.jsp"),
+        ("/a/..", ".."),
+        ("/a/.txt", ".txt"),
+    ] {
+        assert!(names(path).contains(&name.as_bytes().to_vec()), "{path}: {:?}", names(path));
+    }
+    for path in ["", "/", "//", "/./"] {
+        assert!(names(path).iter().all(|name| name == b"."), "{path}");
+    }
+    assert_eq!(disposition::whole_names(b"../../a%2etxt"), [b"../../a%2etxt".as_slice(), b"../../a.txt"]);
 }

@@ -39,6 +39,20 @@ fn files_of_two_formats_are_found() {
         ("data behind tar", "a.tar", [super::make::tar(&[("a", b"x")]), b"tail".to_vec()].concat()),
         ("data behind gzip", "a.gz", [super::make::gzip(b"x"), b"tail".to_vec()].concat()),
         ("MP3 and PHP", "a.mp3", with(Format::Mp3, b"<?php 1;")),
+        ("GIF and a short tag", "a.gif", b"GIF89a<?eval($_GET[0]);?>".to_vec()),
+        ("JPEG and a short tag", "a.jpg", b"\xff\xd8\xff\xfe\x00\x1a<?eval($_GET[0]);?>\xff\xd9".to_vec()),
+        ("GIF and a comment", "a.gif", with(Format::Gif, b"<?/**/eval($_GET[0]);?>")),
+        ("GIF and a variable", "a.gif", with(Format::Gif, b"<?$_GET[0]($_GET[1]);?>")),
+        ("GIF and a hidden call", "a.gif", with(Format::Gif, b"<?@eval($_GET[0]);?>")),
+        ("GIF and a command", "a.gif", with(Format::Gif, b"<?`$_GET[0]`?>")),
+        ("GIF and an output", "a.gif", with(Format::Gif, b"<?echo `$_GET[0]`?>")),
+        ("GIF and a file", "a.gif", with(Format::Gif, b"<?include'/tmp/a.txt'?>")),
+        ("GIF and a block", "a.gif", with(Format::Gif, b"<?{system($_GET[0]);}?>")),
+        ("GIF and a name in quotes", "a.gif", with(Format::Gif, b"<?'system'($_GET[0])?>")),
+        ("GIF and a path", "a.gif", with(Format::Gif, b"<?\\system($_GET[0])?>")),
+        ("GIF and a tag that is not closed", "a.gif", with(Format::Gif, b"<?eval(base64_decode($_POST['command']));")),
+        ("bytes around ZIP", "a.bin", [b"\x01".as_slice(), &archive, b"\0"].concat()),
+        ("bytes around ZIP, and more behind it", "a.bin", [b"\x01\0".as_slice(), &archive, &[7; 900]].concat()),
         ("font and ASP", "a.ttf", with(Format::TrueType, b"<%eval request(\"a\")%>")),
     ] {
         let found = findings(name, &content, &Policy::default());
@@ -66,6 +80,19 @@ fn ordinary_files_with_something_behind_them_pass() {
             file
         }),
         ("XMP in a JPEG", "a.jpg", b"\xff\xd8\xff\xe1\x00\x22<?xpacket begin='' id='W5M0'?>__\xff\xd9".to_vec()),
+        ("XMP in a GIF", "a.gif", {
+            let xmp = b"<?xpacket begin='\xef\xbb\xbf' id='W5M0MpCehiHzreSzNTczkc9d'?><x:xmpmeta/><?xpacket end='w'?>";
+            [sample(Format::Gif).as_slice(), b"!\xff\x0bXMP DataXMP", xmp].concat()
+        }),
+        ("XML in an MP3", "a.mp3", {
+            let xml =
+                b"<?xml version=\"1.0\"?><?adobe-xap-filters esc=\"CRLF\"?><?mso-application progid=\"a\"?><?a (b)?>";
+            [sample(Format::Mp3).as_slice(), &xml[..80]].concat()
+        }),
+        ("bytes with the end of a ZIP file alone", "a.bin", {
+            let end = b"PK\x05\x06\0\0\0\0\x01\0\x01\0\x2f\0\0\0\x20\0\0\0\0\0";
+            [b"\x01\0\x02data".as_slice(), &[9; 300], end, b"\0tail"].concat()
+        }),
         ("a tar file with a ZIP file in it", "a.tar", super::make::tar(&[("a.zip", &zip(&[("a", b"x")]))])),
     ] {
         assert_eq!(plain(name, &content), "ok", "{what}: {:?}", findings(name, &content, &Policy::default()));

@@ -142,6 +142,31 @@ fn tags_of_servers_are_found_in_texts() {
         ("a <?system($_GET[0])?>", Format::Php),
         ("a <?/**/system($_GET[0])?>", Format::Php),
         ("a <? super /**/ ($x); function super($x) {}", Format::Php),
+        ("a <?@eval($_GET[0])?>", Format::Php),
+        ("a <?`id`?>", Format::Php),
+        ("a <?echo `id`?>", Format::Php),
+        ("a <?` id`?>", Format::Php),
+        ("a <?`'id'`;", Format::Php),
+        ("a `<?`$_GET[0]`.'`'", Format::Php),
+        ("// It is between `<?` and `?>` (`<?`), and `<?` is a part of `<?xml`, as is `?>`.", Format::Text),
+        ("a <?ECHO\t$x;", Format::Php),
+        ("a <?print\"x\".`id`;", Format::Php),
+        ("a <?include $_GET[0];", Format::Php),
+        ("a <?require_once'/tmp/a';", Format::Php),
+        ("a <?system ('id')?>", Format::Php),
+        ("a <?system/**/('id')?>", Format::Php),
+        ("a <?\\system('id')?>", Format::Php),
+        ("a <?a\\b::c('id')?>", Format::Php),
+        ("a <?;system('id')?>", Format::Php),
+        ("a <?{ system('id'); }?>", Format::Php),
+        ("a <?!system('id')?>", Format::Php),
+        ("a <?('sys'.'tem')('id')?>", Format::Php),
+        ("a <?'system'('id')?>", Format::Php),
+        ("a <?[$a]=[`id`];", Format::Php),
+        ("if (text.startsWith(\"<?xml\")) { list(\"<?\", '<?', `x`); }", Format::Text),
+        ("/<?\\w+(a|b)>?/ /<?\\s*(a)/ /<?(https?:.*)>?/ /<?([a-z]+)>?/ /<?[\"'](a)/", Format::Text),
+        ("what >_<?! that is (almost) all, return it", Format::Text),
+        ("a <?include file=\"b\"?> <?print ?> <?xml-stylesheet href=\"a\"?> <?b.c-d e?>", Format::Text),
         ("a <% java.lang.Runtime.getRuntime().exec(\"id\"); %>", Format::Asp),
         ("a <%/*\u{e9}*/Object x=null;%>", Format::Asp),
         ("a <%d: run(); %>", Format::Asp),
@@ -244,6 +269,61 @@ fn documents_that_browsers_run_are_pages() {
             r#"<!DOCTYPE a [<!ATTLIST script xmlns CDATA #FIXED "http://www.w3.org/1999/xhtml">]><doc><script>1</script></doc>"#,
             Format::Html,
         ),
+        (
+            r#"<!DOCTYPE x [<!-- ]> -->]><x:svg xmlns:x="http://www.w3.org/2000/svg"><x:script>1</x:script></x:svg>"#,
+            Format::ActiveSvg,
+        ),
+        (
+            r#"<!DOCTYPE x [<!ENTITY a "]>">]><x:x xmlns:x="http://www.w3.org/1999/xhtml"><x:script>1</x:script></x:x>"#,
+            Format::Html,
+        ),
+        (
+            r#"<!DOCTYPE x [<?a ]> ?><!ENTITY b ']'>]><x:x xmlns:x="http://www.w3.org/1999/xhtml"><x:script/></x:x>"#,
+            Format::Html,
+        ),
+        (
+            r#"<!DOCTYPE x SYSTEM ">" [<!-- " -->]><x:x xmlns:x="http://www.w3.org/1999/xhtml"><x:script/></x:x>"#,
+            Format::Html,
+        ),
+        (
+            r#"<!DOCTYPE x [<!ENTITY e "]<!-- --><x:script>1</x:script>">]><x:x xmlns:x="http://www.w3.org/1999/xhtml">&e;</x:x>"#,
+            Format::Html,
+        ),
+        (
+            r#"<!DOCTYPE x [<!ENTITY ns "http://www.w3.org/1999/xhtml">]><x:x xmlns:x="&ns;"><x:script>1</x:script></x:x>"#,
+            Format::Html,
+        ),
+        (
+            r#"<!DOCTYPE x [<!ENTITY a "http://www.w3.org/"><!ENTITY b '2000/svg'>]><x xmlns:y="&a;&b;"><y:script>1</y:script></x>"#,
+            Format::ActiveSvg,
+        ),
+        (
+            r#"<!DOCTYPE x [<!ENTITY a "xhtml"><!ENTITY b 'http://www.w3.org/1999/&a;'>]><x xmlns="&b;"><script>1</script></x>"#,
+            Format::Html,
+        ),
+        (r#"<!DOCTYPE x [<!ENTITY a "urn:a"><!ENTITY a "urn:b">]><x xmlns="&a;"><script>1</script></x>"#, Format::Html),
+        (
+            r#"<!DOCTYPE x [<!ATTLIST x xmlns:y CDATA "http://www.w3.org/1999/x&#104;tml">]><x><y:script>1</y:script></x>"#,
+            Format::Html,
+        ),
+        (
+            r#"<!DOCTYPE x [<!ENTITY % p "&#60;!ATTLIST x xmlns:y CDATA 'http://www.w3.org/1999/x&#104;tml'>"> %p;]><x><y:script/></x>"#,
+            Format::Html,
+        ),
+        (
+            "<?xml version=\"1.0\" encoding=\"ISO-2022-JP\"?><svg xmlns=\"http://www.w3.org/2000/svg\"><scr\x1b(Bipt>1</script></svg>",
+            Format::ActiveSvg,
+        ),
+        (
+            "<?xml version=\"1.0\" encoding=\"ISO-2022-JP\"?><svg xmlns=\"http://www.w3.org/2000/svg\" onl\x1b(Boad=\"1\"/>",
+            Format::ActiveSvg,
+        ),
+        (
+            "<?xml version=\"1.0\" encoding=\"ISO-2022-JP\"?><a xml\x1b(Jns:x=\"http://www.w3.org/1999/xhtml\"><x:script/></a>",
+            Format::Html,
+        ),
+        ("\x1b[31mred\x1b[0m <\x1b[1m a", Format::Text),
+        (r#"<!DOCTYPE x '><script>1</script>"#, Format::Html),
         (r#"<!-- --><foo></foo><script>alert(1)</script>"#, Format::Html),
         (r#"<!-- --><!-- --><foo/>"#, Format::Html),
         (r#"<!-- --><?xml version="1.0"?><foo/>"#, Format::Xml),
@@ -258,6 +338,13 @@ fn documents_that_browsers_run_are_pages() {
     ] {
         assert_eq!(identify(text.as_bytes()), expected, "{text}");
     }
+    // More entities than are told apart.
+    let many: String = (0..70).map(|at| format!("<!ENTITY e{at} 'x'>")).collect();
+    let text = format!(
+        "<!DOCTYPE x [<!-- <!ENTITY n 'urn:a'> -->{many}<!ENTITY n '{}'>]><x xmlns='&n;'><script>1</script></x>",
+        "http://www.w3.org/1999/xhtml"
+    );
+    assert_eq!(identify(text.as_bytes()), Format::Html);
     // A comment makes no page of what is XML by its name.
     assert_eq!(plain("pom.xml", b"<!-- licence --><project><name>a</name></project>"), "ok");
     assert_eq!(plain("a.xml", b"<!-- --><html><script>1</script></html>"), "denied_type");
@@ -276,7 +363,10 @@ fn documents_with_the_namespace_of_pages_pass() {
         xmlns:script="urn:oasis:names:tc:opendocument:xmlns:script:1.0" xmlns:xhtml="http://www.w3.org/1999/xhtml"
         xmlns:svg="http://www.w3.org/2000/svg"><office:scripts><office:script script:language="ooo:Basic"/></office:scripts>
         <office:body><draw:object xmlns:draw="urn:a"/></office:body></office:document>"#;
-    for (name, text) in [("a.atom", atom), ("a.xml", fhir), ("a.fodt", fodt)] {
+    let owl = r#"<?xml version="1.0"?><!DOCTYPE rdf:RDF [<!ENTITY owl "http://www.w3.org/2002/07/owl#"><!-- don't -->
+        <!ENTITY rdf "http://www.w3.org/1999/02/22-rdf-syntax-ns#">]><rdf:RDF xmlns:rdf="&rdf;" xmlns:owl="&owl;"
+        xmlns:a="http://a.example/?b&amp;c"><rdf:Statement><rdf:object rdf:resource="&owl;Thing"/></rdf:Statement></rdf:RDF>"#;
+    for (name, text) in [("a.atom", atom), ("a.xml", fhir), ("a.fodt", fodt), ("a.rdf", owl)] {
         assert_eq!(identify(text.as_bytes()), Format::Xml, "{name}");
         assert_eq!(plain(name, text.as_bytes()), "ok", "{name}");
     }
@@ -350,6 +440,18 @@ fn mails_and_texts_about_scripts_pass() {
 fn markup_of_any_form_is_read_in_linear_time() {
     for unit in
         ["<", "<!--", "<a ", "<a b=\"", "<a b='>", "<?", "<![CDATA[", "<a xmlns=\"&#", "<!ENTITY ", "<% ", "<?a", "&#"]
+            .into_iter()
+            .chain([
+                "<!a ' >",
+                "<!a <!-- >",
+                "<!ENTITY>",
+                "<!ATTLIST a '",
+                "<!a [",
+                "<?`",
+                "<?a/*",
+                "<?'",
+                "<a xmlns='&a;&b;'>",
+            ])
     {
         for start in ["<r xmlns='http://www.w3.org/1999/xhtml'>", "<!DOCTYPE a [", ""] {
             let text = [start, &unit.repeat(200_000)].concat();

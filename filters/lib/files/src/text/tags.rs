@@ -11,6 +11,22 @@ const WINDOW: usize = 64;
 /// So many bytes of text behind a tag are no chance.
 const SURE: usize = 24;
 
+/// Words of PHP that an expression or a block follows without parentheses.
+const EXPRESSION_WORDS: [&[u8]; 12] = [
+    b"echo",
+    b"print",
+    b"include",
+    b"include_once",
+    b"require",
+    b"require_once",
+    b"return",
+    b"throw",
+    b"new",
+    b"clone",
+    b"do",
+    b"try",
+];
+
 /// The tags of a text, wherever they are.
 pub(crate) fn in_text(text: &[u8]) -> Option<Format> {
     // A text in front of binary data holds the two or three bytes of a tag by chance.
@@ -35,8 +51,7 @@ pub(crate) fn in_binary(bytes: &[u8]) -> Option<Format> {
         let rest = behind(bytes, at);
         match rest.first() {
             Some(b'=') => is_code(rest.get(1..).unwrap_or_default(), b"?>"),
-            Some(byte) if byte.is_ascii_whitespace() => opens_php(rest) && is_code(rest, b"?>"),
-            _ => false,
+            _ => opens_php(rest) && is_code(rest, b"?>"),
         }
     };
     if has_long_php_tag(bytes) || memmem::find_iter(bytes, b"<?").any(short) {
@@ -78,14 +93,87 @@ fn has_long_asp_tag(bytes: &[u8]) -> bool {
 fn opens_php(rest: &[u8]) -> bool {
     match rest {
         [b'=' | b'#', ..] | [b'/', b'/' | b'*', ..] => true,
-        [b'$', next, ..] => next.is_ascii_alphabetic() || *next == b'_',
         [byte, ..] if byte.is_ascii_whitespace() => !is_wildcard(rest),
+        _ => begins_statement(rest),
+    }
+}
+
+/// Whether a statement of PHP follows that no instruction of XML is: a variable, a command, a call, or a word that takes an expression.
+fn begins_statement(rest: &[u8]) -> bool {
+    let window = rest.get(..WINDOW * 4).unwrap_or(rest);
+    // What may be in front of an expression.
+    let signs = window.iter().take(WINDOW).take_while(|byte| b"@({[;!~+-\\ \t\r\n".contains(byte)).count();
+    let (before, code) = window.split_at_checked(signs).unwrap_or_default();
+    match code {
+        [b'$', next, ..] => next.is_ascii_alphabetic() || matches!(next, b'_' | b'{' | b'$'),
+        [b'/', b'*', ..] => true,
+        [b'`', ..] => is_command(rest.get(signs + 1..).unwrap_or_default()),
+        // The name of what is called, as a text: `'system'('id')`.
+        [quote @ (b'"' | b'\''), behind @ ..] => {
+            let name = memchr::memchr(*quote, behind).and_then(|end| behind.split_at_checked(end));
+            name.is_some_and(|(name, behind)| {
+                let called = behind.get(1..).unwrap_or_default().trim_ascii_start();
+                name.len() > 1 && !name.iter().any(u8::is_ascii_whitespace) && matches!(called, [b'(' | b'.', ..])
+            })
+        }
         _ => {
-            // A call of a function.
-            let name = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
-            name > 0 && rest.get(name) == Some(&b'(')
+            // Signs and words of other texts: `>_<?! that is (almost) all`.
+            let is_prose = before.iter().any(u8::is_ascii_whitespace) && !matches!(before.first(), Some(b';' | b'{'));
+            begins_word(code, before.is_empty(), is_prose)
         }
     }
+}
+
+/// Whether a command and its closing backtick follow, and no text that has the tag in backticks: "the tag `<?` is closed by `?>`".
+fn is_command(text: &[u8]) -> bool {
+    // Linear over all tags: the backtick of the next one is no further.
+    let Some((command, behind)) = memchr::memchr(b'`', text).and_then(|end| text.split_at_checked(end)) else {
+        return false;
+    };
+    if command.first().is_some_and(|byte| byte.is_ascii_alphanumeric() || b"/$~{(\\_".contains(byte)) {
+        return true;
+    }
+    let behind = behind.get(1..).unwrap_or_default().trim_ascii_start();
+    let ends = behind.is_empty() || behind.starts_with(b";") || behind.starts_with(b"?>");
+    ends && !matches!(command.trim_ascii(), b"" | b"and" | b"or" | b"to")
+}
+
+/// Whether a call or another statement follows that begins with a word. `alone` if nothing is in front of it.
+fn begins_word(code: &[u8], alone: bool, is_prose: bool) -> bool {
+    let length = code.iter().take_while(|byte| is_name_byte(**byte)).count();
+    let Some((name, behind)) = code.split_at_checked(length).filter(|_| length > 0) else { return false };
+    // One letter behind a sign may be anything in a text that describes other texts: `<?\s(...)`.
+    if behind.starts_with(b"(") && (alone || length > 1) {
+        return true;
+    }
+    let further = behind.iter().take_while(|byte| is_name_byte(**byte) || b"\\:.-".contains(byte)).count();
+    let named = length > 1 || alone && further > 0;
+    let path = behind.get(further..).unwrap_or_default();
+    let called = if is_prose { path } else { path.trim_ascii_start() };
+    if named && matches!(called, [b'(', ..] | [b'/', b'*' | b'/', ..]) {
+        return true;
+    }
+    !is_prose && EXPRESSION_WORDS.iter().any(|word| word.eq_ignore_ascii_case(name)) && is_expression(behind)
+}
+
+/// Whether an expression follows a word, and no attribute of an instruction of XML: `<?include file="a"?>`.
+fn is_expression(behind: &[u8]) -> bool {
+    match behind {
+        [byte, ..] if byte.is_ascii_whitespace() => {
+            let rest = behind.trim_ascii_start();
+            let name = rest.iter().take_while(|byte| is_name_byte(**byte) || **byte == b'-').count();
+            let after = rest.get(name..).unwrap_or_default().trim_ascii_start();
+            let ends = rest.is_empty() || rest.starts_with(b"?>");
+            !ends && (name == 0 || !after.starts_with(b"=") || after.starts_with(b"=="))
+        }
+        [b'"' | b'\'' | b'$' | b'`' | b'@' | b'[' | b'{' | b'\\' | b'!' | b'~', ..] => true,
+        [b'/', next, ..] => matches!(next, b'*' | b'/'),
+        _ => false,
+    }
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// Whether a wildcard of Java follows: `List<? extends Item>`, `Map<? , ?>`. PHP has no such statement.

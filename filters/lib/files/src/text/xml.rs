@@ -12,12 +12,18 @@ const MATHML: &[u8] = b"http://www.w3.org/1998/math/mathml";
 const ACTIVE: [&[u8]; 5] = [b"script", b"iframe", b"embed", b"object", b"handler"];
 /// The most prefixes of one document that are told apart.
 const MAX_PREFIXES: usize = 64;
+/// The most entities of one document that are told apart.
+const MAX_ENTITIES: usize = 64;
+/// The longest name of an entity.
+const MAX_NAME: usize = 256;
+/// Longer than the namespaces of pages.
+const MAX_NAMESPACE: usize = 64;
 
 /// What a document is to a browser that runs something of it; `None` if it runs nothing: it has elements of a page, and they are
 /// scripts or frames, or have event handlers or URLs of scripts.
 pub(super) fn active(text: &[u8]) -> Option<Format> {
     memmem::find(text, b"xmlns")?;
-    let mut bound = Bound::default();
+    let mut bound = Bound { entities: Entities::of(text), ..Bound::default() };
     for tag in (Tags { rest: text }) {
         tag.attributes().for_each(|(name, value)| bound.add(name, value));
     }
@@ -26,10 +32,15 @@ pub(super) fn active(text: &[u8]) -> Option<Format> {
     let names_page = [b"1999/xhtml".as_slice(), b"2000/svg"].iter().any(|name| memmem::find(text, name).is_some());
     // Attributes of the document type, and a style sheet that the document is itself, give elements another namespace.
     bound.all |= styled || names_page && memmem::find(text, b"<!ATTLIST").is_some();
+    // So do those that write a namespace with references, and parameters of the document type that stand for declarations.
+    bound.all |= Declarations::of(text, b"<!ATTLIST").any(|(_, value)| value.contains(&b'&') || is_page(&plain(value)));
+    bound.all |= Declarations::of(text, b"<!ENTITY").any(|(name, value)| name == b"%" && is_markup(value));
     if !bound.all && !bound.any {
         return None;
     }
     let page = if bound.svg_only() { Format::ActiveSvg } else { Format::Html };
+    // A document type alone (a DTD) has no element.
+    (Tags { rest: text }).next()?;
     if defines_markup(text) {
         return Some(page);
     }
@@ -41,7 +52,7 @@ pub(super) fn active(text: &[u8]) -> Option<Format> {
             continue;
         }
         let outer = open.last().copied().unwrap_or(false);
-        let own = tag.attributes().find(|(name, _)| *name == b"xmlns").map(|(_, value)| is_page(&plain(value)));
+        let own = tag.attributes().find(|(name, _)| *name == b"xmlns").map(|(_, value)| bound.is_page(value));
         let default = own.unwrap_or(outer);
         let (prefix, local) = parts(tag.name());
         let of_page = bound.all || if prefix.is_empty() { default } else { bound.prefixes.contains(&prefix) };
@@ -68,12 +79,16 @@ struct Bound<'a> {
     other_than_svg: bool,
     /// Elements of any prefix may be those of a page.
     all: bool,
+    entities: Entities<'a>,
 }
 
 impl<'a> Bound<'a> {
     fn add(&mut self, name: &'a [u8], value: &[u8]) {
         let Some(prefix) = name.strip_prefix(b"xmlns") else { return };
-        let value = plain(value);
+        let Some(value) = self.entities.expanded(value) else {
+            self.all = true;
+            return;
+        };
         if !is_page(&value) {
             return;
         }
@@ -89,6 +104,57 @@ impl<'a> Bound<'a> {
 
     fn svg_only(&self) -> bool {
         self.any && !self.other_than_svg
+    }
+
+    /// Whether the value of an attribute may be a namespace of pages.
+    fn is_page(&self, value: &[u8]) -> bool {
+        self.entities.expanded(value).is_none_or(|value| is_page(&value))
+    }
+}
+
+/// The texts that the entities of a document stand for.
+#[derive(Default)]
+struct Entities<'a>(Vec<(&'a [u8], &'a [u8])>);
+
+impl<'a> Entities<'a> {
+    fn of(text: &'a [u8]) -> Self {
+        Self(Declarations::of(text, b"<!ENTITY").take(MAX_ENTITIES + 1).collect())
+    }
+
+    /// A namespace with its references undone, in lower case; `None` where it is not known what they stand for.
+    fn expanded(&self, value: &[u8]) -> Option<Vec<u8>> {
+        if !value.contains(&b'&') {
+            return Some(plain(value));
+        }
+        let mut expanded = Vec::new();
+        let mut parts = value.split(|byte| *byte == b'&');
+        expanded.extend(plain(parts.next().unwrap_or_default()));
+        for part in parts {
+            // What is longer is no namespace of pages.
+            if expanded.len() > MAX_NAMESPACE {
+                break;
+            }
+            let end = memchr::memchr(b';', part)?;
+            let (name, behind) = (part.get(..end)?, part.get(end + 1..)?);
+            match name {
+                [b'#', ..] => expanded.extend(plain(&[b"&", name, b";"].concat())),
+                b"amp" | b"lt" | b"gt" | b"quot" | b"apos" => expanded.push(b'&'),
+                name => expanded.extend(plain(self.text(name)?)),
+            }
+            expanded.extend(plain(behind));
+        }
+        Some(expanded)
+    }
+
+    /// The text of an entity; `None` if there are several or none, if it has references of its own, or if not all entities are known.
+    fn text(&self, name: &[u8]) -> Option<&'a [u8]> {
+        if self.0.len() > MAX_ENTITIES {
+            return None;
+        }
+        let mut texts = self.0.iter().filter(|(own, _)| *own == name).map(|(_, text)| *text);
+        let first = texts.next()?;
+        let plain = !first.iter().any(|byte| matches!(byte, b'&' | b'%' | b'<'));
+        (plain && texts.next().is_none()).then_some(first)
     }
 }
 
@@ -121,13 +187,54 @@ fn is_script_url(value: &[u8]) -> bool {
 
 /// Whether the document type defines an entity that holds markup.
 fn defines_markup(text: &[u8]) -> bool {
-    memmem::find_iter(text, b"<!ENTITY").any(|at| {
-        let rest = text.get(at + 8..).unwrap_or_default();
-        let end = memchr::memchr2_iter(b'<', b']', rest)
-            .find(|at| rest.get(*at) == Some(&b']') || rest.get(at + 1) == Some(&b'!'));
-        let value = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
-        value.contains(&b'<') || memmem::find(value, b"&#").is_some()
-    })
+    Declarations::of(text, b"<!ENTITY").any(|(_, value)| is_markup(value))
+}
+
+fn is_markup(value: &[u8]) -> bool {
+    value.contains(&b'<') || memmem::find(value, b"&#").is_some()
+}
+
+/// The values in quotes of declarations of one kind, each with the first word of its declaration (`%` of a parameter).
+struct Declarations<'a> {
+    rest: &'a [u8],
+    kind: &'static [u8],
+    /// The first word of the declaration that is open.
+    open: Option<&'a [u8]>,
+}
+
+impl<'a> Declarations<'a> {
+    fn of(text: &'a [u8], kind: &'static [u8]) -> Self {
+        Self { rest: text, kind, open: None }
+    }
+}
+
+impl<'a> Iterator for Declarations<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let Some(name) = self.open else {
+                let at = memmem::find(self.rest, self.kind)?;
+                self.rest = self.rest.get(at + self.kind.len()..)?.trim_ascii_start();
+                let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'>' | b'"' | b'\'');
+                let length = self.rest.iter().take(MAX_NAME).take_while(|byte| !ends(byte)).count();
+                let first = self.rest.get(..length)?;
+                self.open = Some(if first.starts_with(b"%") { b"%" } else { first });
+                continue;
+            };
+            let at = memchr::memchr3(b'>', b'"', b'\'', self.rest)?;
+            let (sign, behind) = self.rest.get(at..)?.split_first()?;
+            self.rest = behind;
+            if *sign == b'>' {
+                self.open = None;
+                continue;
+            }
+            // What is not closed goes on to the end.
+            let end = memchr::memchr(*sign, behind).unwrap_or(behind.len());
+            self.rest = behind.get(end + 1..).unwrap_or_default();
+            return Some((name, behind.get(..end)?));
+        }
+    }
 }
 
 /// A value in lower case with its references to characters undone, without white space, control characters and other references:

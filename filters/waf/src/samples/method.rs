@@ -8,7 +8,7 @@ use super::is_answered_well;
 use super::target::{Input, Target};
 
 /// Endings of files that servers run, and of those that say what they run (`web.config`, `.user.ini`): a caller who writes one runs programs there.
-const PROGRAMS: [&[u8]; 48] = [
+pub(crate) const PROGRAMS: [&[u8]; 48] = [
     b"asa",
     b"ashx",
     b"asmx",

@@ -30,6 +30,8 @@ use seclang::{MatchedRule, Transaction};
 
 use crate::{State, Waf};
 use messages::{MAX_TEXT, Matched, Parameter, ValueShape};
+#[cfg(feature = "control")]
+pub(crate) use method::PROGRAMS;
 use request::{Source, text};
 use sampler::{Hit, Sampler, Wanted};
 use target::{Input, Target};

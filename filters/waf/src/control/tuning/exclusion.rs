@@ -1,13 +1,19 @@
 //! Exclusions: the ways to keep a rule from an input, the narrowest first.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use exchange::fold::SLUG;
+use exchange::spelling::escaped;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shape::Condition;
 use super::target::Target;
+use crate::samples::PROGRAMS;
+
+/// The methods of WebDAV that write to the path that `Destination` names.
+const MOVING: [&str; 2] = ["COPY", "MOVE"];
 
 /// The ids that generated rules have.
 pub(super) const IDS: std::ops::RangeInclusive<u64> = 50_000..=59_999;
@@ -114,8 +120,8 @@ impl Exclusion {
                 switched(kind, place, id, None)?,
                 format!("Rule {rule_id} without {method} on {path}"),
                 format!(
-                    "Rule {rule_id} does not look at the method of {method} requests for {paths}; it still looks at every other method there, \
-                     and at all methods on all other paths."
+                    "Rule {rule_id} does not look at the method of {method} requests for {paths} that write no file that servers run; it still \
+                     looks at every other method there, and at all methods on all other paths."
                 ),
             ),
             // It would be for all methods.
@@ -167,19 +173,38 @@ pub(super) fn switched(kind: ExclusionKind, place: &Place, id: u64, switch: Opti
 
 /// A chain of rules with what an exclusion holds under: the path, the method, and a switch. The last one has the controls, each behind a comma.
 fn chained(path: Option<&str>, target: &Target, id: u64, switch: Option<&str>, controls: &str) -> String {
-    let links = [
-        path.map(|operator| format!("REQUEST_FILENAME \"{operator}\"")),
-        target.method().map(|method| format!("REQUEST_METHOD \"@streq {method}\"")),
-        switch.map(|switch| format!("UNIQUE_ID \"@contains {switch}\"")),
-    ];
-    let links: Vec<String> = links.into_iter().flatten().collect();
+    let plain = |link: String| (link, "");
+    let mut links: Vec<(String, &str)> = Vec::new();
+    links.extend(path.map(|operator| plain(format!("REQUEST_FILENAME \"{operator}\""))));
+    if let Some(method) = target.method() {
+        links.push(plain(format!("REQUEST_METHOD \"@streq {method}\"")));
+        links.extend(no_program(method));
+    }
+    links.extend(switch.map(|switch| plain(format!("UNIQUE_ID \"@contains {switch}\""))));
     let last = links.len().saturating_sub(1);
-    let rule = |(at, link): (usize, &String)| {
+    let rule = |(at, (link, transformations)): (usize, &(String, &str))| {
         let head = if at == 0 { format!("id:{id},phase:1,pass,nolog,t:none") } else { "t:none".to_owned() };
         let then = if at == last { controls } else { ",chain" };
-        format!("SecRule {link} \"{head}{then}\"")
+        format!("SecRule {link} \"{head}{transformations}{then}\"")
     };
     links.iter().enumerate().map(rule).collect::<Vec<_>>().join("\n")
+}
+
+/// Links of a chain that hold for requests that write no file that servers run, with their transformations. Writing one is what rules against
+/// methods are for.
+fn no_program(method: &str) -> Vec<(String, &'static str)> {
+    const DECODED: &str = ",t:urlDecodeUni,t:urlDecodeUni,t:urlDecodeUni,t:lowercase";
+    let endings: Vec<Cow<'_, str>> = PROGRAMS.iter().map(|ending| String::from_utf8_lossy(ending)).collect();
+    let operator = format!("!@rx \\.(?:{})(?:[^0-9a-z]|\\z)", endings.join("|"));
+    let mut links = vec![(format!("REQUEST_FILENAME \"{operator}\""), DECODED)];
+    // A rule does not match at a header that is not there, and of two headers, one that names no program would do.
+    if MOVING.contains(&method) {
+        links.push(("&REQUEST_HEADERS:Destination \"@eq 1\"".to_owned(), ""));
+        links.push((format!("REQUEST_HEADERS:Destination \"{operator}\""), DECODED));
+    } else {
+        links.push(("&REQUEST_HEADERS:Destination \"@eq 0\"".to_owned(), ""));
+    }
+    links
 }
 
 /// What an input is kept from.
@@ -207,22 +232,69 @@ pub(super) fn free_input(target: &Target, path: &str, from: &[Kept], id: u64, sw
 
 /// Whether the operator that selects a folded path selects another path, which may be folded as well.
 pub(super) fn reaches(folded: &str, path: &str) -> bool {
-    let is_reached = |(folded, segment): (&str, &str)| match folded.split_once('{') {
-        Some((before, behind)) => {
-            let behind = behind.split_once('}').map_or("", |(_, behind)| behind);
-            let inner = segment.strip_prefix(before).and_then(|rest| rest.strip_suffix(behind));
-            inner.is_some_and(|inner| !inner.is_empty())
-        }
-        None => folded == segment,
-    };
-    folded.split('/').count() == path.split('/').count() && folded.split('/').zip(path.split('/')).all(is_reached)
+    folded.split('/').count() == path.split('/').count()
+        && folded.split('/').zip(path.split('/')).all(|(folded, segment)| reaches_segment(folded, segment))
 }
 
 /// Whether there are paths that both of two folded paths select, as far as they are known.
 pub(super) fn overlap(one: &str, other: &str) -> bool {
     // Segment by segment: `/users/{slug}/list` and `/{slug}/ann/list` have `/users/ann/list` in common.
     one.split('/').count() == other.split('/').count()
-        && one.split('/').zip(other.split('/')).all(|(one, other)| reaches(one, other) || reaches(other, one))
+        && one
+            .split('/')
+            .zip(other.split('/'))
+            .all(|(one, other)| reaches_segment(one, other) || reaches_segment(other, one))
+}
+
+fn reaches_segment(folded: &str, segment: &str) -> bool {
+    selects_segment(folded, &unescaped(segment))
+}
+
+/// Whether the operator that selects a folded path ([`condition`]) selects the target of a request.
+pub(super) fn selects(folded: &str, uri: &[u8]) -> bool {
+    let path = uri.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default();
+    let path = decoded(path);
+    let mut segments: Vec<&[u8]> = path.split(|byte| *byte == b'/').filter(|segment| !segment.is_empty()).collect();
+    if segments.is_empty() {
+        segments.push(b"");
+    }
+    let folded = folded.split('/').skip(1);
+    path.starts_with(b"/")
+        && folded.clone().count() == segments.len()
+        && folded.zip(segments).all(|(folded, segment)| selects_segment(folded, segment))
+}
+
+/// Whether a folded segment stands for one whose escapes are undone.
+fn selects_segment(folded: &str, segment: &[u8]) -> bool {
+    let is_end = |rest: &[u8]| rest.is_empty() || rest.starts_with(b";");
+    let Some((before, behind)) = folded.split_once('{') else {
+        return segment.strip_prefix(&*unescaped(folded)).is_some_and(is_end);
+    };
+    let behind = unescaped(behind.split_once('}').map_or("", |(_, behind)| behind));
+    let Some(rest) = segment.strip_prefix(&*unescaped(before)).filter(|rest| !rest.is_empty()) else { return false };
+    // At least one byte stands for the name.
+    let mut ends = (1..=rest.len()).filter_map(|at| rest.get(at..)?.strip_prefix(&*behind));
+    behind.is_empty() || ends.any(is_end)
+}
+
+/// The bytes of a folded text.
+fn unescaped(text: &str) -> Cow<'_, [u8]> {
+    decoded(text.as_bytes())
+}
+
+/// The bytes with their escapes undone, once, as rules see a path.
+fn decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if !bytes.contains(&b'%') {
+        return Cow::Borrowed(bytes);
+    }
+    let (mut undone, mut rest) = (Vec::with_capacity(bytes.len()), bytes);
+    while let Some((first, behind)) = rest.split_first() {
+        let escape = (*first == b'%').then(|| escaped(behind)).flatten();
+        let (byte, behind) = escape.unwrap_or((*first, behind));
+        undone.push(byte);
+        rest = behind;
+    }
+    Cow::Owned(undone)
 }
 
 /// A path in a sentence.
@@ -233,43 +305,98 @@ pub(super) fn described(path: &str) -> String {
     }
 }
 
-/// The operator that selects a folded path; `None` for a path that is none. Nodes report paths, so that one may be made to end the rule.
+/// The operator that selects all paths that are one when they are folded: with more slashes, one at the end, parameters of segments
+/// (`/shop;jsessionid=1/cart`), and any spelling. `None` for a path that is none: nodes report paths, so that one may be made to end the rule.
+/// `None` as well for one with an escaped slash, which rules see as the end of a segment.
 pub(super) fn condition(path: &str) -> Option<String> {
+    if !is_plain(path) || path.to_ascii_lowercase().contains("%2f") {
+        return None;
+    }
+    let mut pattern = String::from("@rx \\A");
+    for segment in path.strip_prefix('/')?.split('/') {
+        pattern.push_str("/+");
+        let mut rest = segment;
+        while let Some((before, after)) = rest.split_once('{') {
+            push_escaped(&mut pattern, &unescaped(before));
+            // `{id}`, `{slug}`: what stands for names, with parameters where nothing is behind it.
+            pattern.push_str("[^/]+");
+            rest = after.split_once('}').map_or("", |(_, behind)| behind);
+        }
+        push_escaped(&mut pattern, &unescaped(rest));
+        if !rest.is_empty() || !segment.contains('{') {
+            pattern.push_str("(?:;[^/]*)?");
+        }
+    }
+    // Not `^` and `$`, which stand for the bounds of lines in rules.
+    pattern.push_str("/*\\z");
+    Some(pattern)
+}
+
+/// Whether a path has only what may stand in a rule.
+fn is_plain(path: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\".contains(&byte);
-    if !path.bytes().all(is_plain) || path.contains("%{") {
+    path.bytes().all(is_plain) && !path.contains("%{")
+}
+
+fn push_escaped(pattern: &mut String, text: &[u8]) {
+    for byte in text {
+        match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => pattern.push(char::from(*byte)),
+            byte if b"-_~@:,=&;!'".contains(byte) => pattern.push(char::from(*byte)),
+            byte if b".+*()[]$|".contains(byte) => pattern.extend(['\\', char::from(*byte)]),
+            byte => pattern.push_str(&format!("\\x{byte:02X}")),
+        }
+    }
+}
+
+/// The operators by which rules name a folded path: [`condition`], and what earlier releases have written.
+pub(super) fn operators(path: &str) -> impl Iterator<Item = String> {
+    [condition(path), earlier_condition(path)].into_iter().flatten()
+}
+
+/// The operator that earlier releases have written for a folded path.
+fn earlier_condition(path: &str) -> Option<String> {
+    if !is_plain(path) {
         return None;
     }
     if !path.contains('{') {
         return Some(format!("@streq {path}"));
     }
     let mut pattern = String::from("@rx \\A");
+    let push = |pattern: &mut String, text: &str| {
+        for letter in text.chars() {
+            if !letter.is_ascii_alphanumeric() && !"/-_~%@:,=&;!'".contains(letter) {
+                pattern.push('\\');
+            }
+            pattern.push(letter);
+        }
+    };
     let mut rest = path;
     while let Some((before, after)) = rest.split_once('{') {
-        push_escaped(&mut pattern, before);
-        // `{id}`, `{slug}`: what stands for names.
+        push(&mut pattern, before);
         pattern.push_str("[^/]+");
         rest = after.split_once('}').map_or("", |(_, behind)| behind);
     }
-    push_escaped(&mut pattern, rest);
-    // Not `^` and `$`, which stand for the bounds of lines in rules.
+    push(&mut pattern, rest);
     pattern.push_str("\\z");
     Some(pattern)
 }
 
-fn push_escaped(pattern: &mut String, text: &str) {
-    for letter in text.chars() {
-        if !letter.is_ascii_alphanumeric() && !"/-_~%@:,=&;!'".contains(letter) {
-            pattern.push('\\');
-        }
-        pattern.push(letter);
-    }
-}
+/// The paths without names or identifiers that exclusions are for, by their operators.
+pub(super) struct NamedPaths<'t>(BTreeSet<&'t str>);
 
-/// The paths without names or identifiers that exclusions among these texts are for.
-pub(super) fn named_paths<'t>(texts: impl Iterator<Item = &'t str>) -> BTreeSet<&'t str> {
-    let exclusions = texts.filter(|text| text.contains("ctl:ruleRemove"));
-    let begun = exclusions.flat_map(|text| text.split("REQUEST_FILENAME \"@streq ").skip(1));
-    begun.filter_map(|begun| begun.split_once('"')).map(|(path, _)| path).collect()
+impl<'t> NamedPaths<'t> {
+    /// Those of the exclusions among these texts.
+    pub(super) fn of(texts: impl Iterator<Item = &'t str>) -> Self {
+        let exclusions = texts.filter(|text| text.contains("ctl:ruleRemove"));
+        let begun = exclusions.flat_map(|text| text.split("SecRule REQUEST_FILENAME \"").skip(1));
+        Self(begun.filter_map(|begun| begun.split_once('"')).map(|(operator, _)| operator).collect())
+    }
+
+    /// Whether a folded path is one of them.
+    pub(super) fn has(&self, path: &str) -> bool {
+        !self.0.is_empty() && !path.contains('{') && operators(path).any(|operator| self.0.contains(operator.as_str()))
+    }
 }
 
 /// The ids for generated rules that none of these texts has.
@@ -297,10 +424,11 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "SecRule REQUEST_FILENAME \"@streq /post\" \"id:50007,phase:1,pass,nolog,t:none,\
+                "SecRule REQUEST_FILENAME \"@rx \\A/+post(?:;[^/]*)?/*\\z\" \"id:50007,phase:1,pass,nolog,t:none,\
                  ctl:ruleRemoveTargetById=942100;ARGS:content\"",
                 "SecRuleUpdateTargetById 942100 \"!ARGS:content\"",
-                "SecRule REQUEST_FILENAME \"@streq /post\" \"id:50007,phase:1,pass,nolog,t:none,ctl:ruleRemoveById=942100\"",
+                "SecRule REQUEST_FILENAME \"@rx \\A/+post(?:;[^/]*)?/*\\z\" \"id:50007,phase:1,pass,nolog,t:none,\
+                 ctl:ruleRemoveById=942100\"",
                 "SecRuleRemoveById 942100",
             ]
         );
@@ -325,27 +453,130 @@ mod tests {
             ExclusionKind::ScopedRemove,
             ExclusionKind::RemoveRule
         ]));
+        let endings = PROGRAMS.map(|ending| String::from_utf8_lossy(ending).into_owned()).join("|");
+        let programs = format!("\"!@rx \\.(?:{endings})(?:[^0-9a-z]|\\z)\"");
+        let decoded = "t:none,t:urlDecodeUni,t:urlDecodeUni,t:urlDecodeUni,t:lowercase";
         assert_eq!(
             all[0].seclang,
-            "SecRule REQUEST_FILENAME \"@rx \\A/issues/[^/]+\\z\" \"id:50001,phase:1,pass,nolog,t:none,chain\"\n\
-             SecRule REQUEST_METHOD \"@streq PUT\" \"t:none,ctl:ruleRemoveTargetById=911100;REQUEST_METHOD\""
+            format!(
+                "SecRule REQUEST_FILENAME \"@rx \\A/+issues(?:;[^/]*)?/+[^/]+/*\\z\" \"id:50001,phase:1,pass,nolog,t:none,chain\"\n\
+                 SecRule REQUEST_METHOD \"@streq PUT\" \"t:none,chain\"\n\
+                 SecRule REQUEST_FILENAME {programs} \"{decoded},chain\"\n\
+                 SecRule &REQUEST_HEADERS:Destination \"@eq 0\" \"t:none,ctl:ruleRemoveTargetById=911100;REQUEST_METHOD\""
+            )
         );
         let kept = [Kept::Rule(911_100)];
+        let target = Target::parse(b"REQUEST_METHOD:MOVE").unwrap();
         assert_eq!(
-            free_input(&place.target, "/a", &kept, 50_001, Some(",f1,")).unwrap(),
-            "SecRule REQUEST_FILENAME \"@streq /a\" \"id:50001,phase:1,pass,nolog,t:none,chain\"\n\
-             SecRule REQUEST_METHOD \"@streq PUT\" \"t:none,chain\"\n\
-             SecRule UNIQUE_ID \"@contains ,f1,\" \"t:none,ctl:ruleRemoveTargetById=911100;REQUEST_METHOD\""
+            free_input(&target, "/a", &kept, 50_001, Some(",f1,")).unwrap(),
+            format!(
+                "SecRule REQUEST_FILENAME \"@rx \\A/+a(?:;[^/]*)?/*\\z\" \"id:50001,phase:1,pass,nolog,t:none,chain\"\n\
+                 SecRule REQUEST_METHOD \"@streq MOVE\" \"t:none,chain\"\n\
+                 SecRule REQUEST_FILENAME {programs} \"{decoded},chain\"\n\
+                 SecRule &REQUEST_HEADERS:Destination \"@eq 1\" \"t:none,chain\"\n\
+                 SecRule REQUEST_HEADERS:Destination {programs} \"{decoded},chain\"\n\
+                 SecRule UNIQUE_ID \"@contains ,f1,\" \"t:none,ctl:ruleRemoveTargetById=911100;REQUEST_METHOD\""
+            )
         );
     }
 
     #[test]
     fn a_folded_path_is_a_pattern() {
-        assert_eq!(condition("/orders/{id}/notes.{x}"), Some("@rx \\A/orders/[^/]+/notes\\.[^/]+\\z".to_owned()));
-        assert_eq!(condition("/a.b+c/{id}"), Some("@rx \\A/a\\.b\\+c/[^/]+\\z".to_owned()));
-        assert_eq!(condition("/a.b"), Some("@streq /a.b".to_owned()));
-        for path in ["/a\" \"id:1,pass,ctl:ruleEngine=Off\"", "/a\\", "/a b", "/%{tx.a}", "/\u{e4}"] {
+        for (path, pattern) in [
+            ("/orders/{id}/notes.{x}", r"@rx \A/+orders(?:;[^/]*)?/+[^/]+/+notes\.[^/]+/*\z"),
+            ("/files/{id}.pdf", r"@rx \A/+files(?:;[^/]*)?/+[^/]+\.pdf(?:;[^/]*)?/*\z"),
+            ("/a.b+c/{id}", r"@rx \A/+a\.b\+c(?:;[^/]*)?/+[^/]+/*\z"),
+            ("/a.b", r"@rx \A/+a\.b(?:;[^/]*)?/*\z"),
+            ("/caf%C3%A9", r"@rx \A/+caf\xC3\xA9(?:;[^/]*)?/*\z"),
+            ("/100%25", r"@rx \A/+100\x25(?:;[^/]*)?/*\z"),
+            ("/", r"@rx \A/+(?:;[^/]*)?/*\z"),
+        ] {
+            assert_eq!(condition(path).as_deref(), Some(pattern), "{path}");
+        }
+        for path in ["/a\" \"id:1,pass,ctl:ruleEngine=Off\"", "/a\\", "/a b", "/%{tx.a}", "/\u{e4}", "/a%2Fb", "a"] {
             assert_eq!(condition(path), None, "{path}");
+        }
+        let earlier = |path: &str| operators(path).nth(1).unwrap();
+        assert_eq!(earlier("/a.b"), "@streq /a.b");
+        assert_eq!(earlier("/a.b+c/{id}"), "@rx \\A/a\\.b\\+c/[^/]+\\z");
+    }
+
+    /// What is known of a path without an engine is what the engine does.
+    #[test]
+    fn a_path_is_selected_as_the_engine_selects_it() {
+        let paths = ["/", "/a", "/a/{id}", "/files/{id}.pdf", "/caf%C3%A9", "/my%20docs/{slug}/x", "/100%25", "/a%3Bb"];
+        let uris = [
+            "/",
+            "//",
+            "/;x=1",
+            "/a",
+            "/a/",
+            "//a//",
+            "/%61",
+            "/a;s=1",
+            "/a;s=1/b",
+            "/a/b",
+            "/a/b/",
+            "/a/b;c",
+            "/a/;c",
+            "/a/b/c",
+            "/A",
+            "/ab",
+            "/a%0a",
+            "/x%0a/a",
+            "/a%0a/b",
+            "/files/1.pdf",
+            "/files/1.pdf;v=2",
+            "/files/1;2.pdf",
+            "/files/.pdf",
+            "/files/1.pdf.exe",
+            "/files/1.pdfx",
+            "/caf%C3%A9",
+            "/caf%c3%a9/",
+            "/caf\u{e9}",
+            "/cafe",
+            "/my%20docs/ann/x",
+            "/my+docs/ann/x",
+            "/my%20docs;a/ann;b/x;c?d",
+            "/my%20docs/ann/x#/y",
+            "/100%25",
+            "/100%",
+            "/a%3Bb",
+            "/a;b",
+            "/a%3Bb;c",
+            "a",
+            "",
+        ];
+        for path in paths {
+            let rule = format!(
+                "SecRuleEngine On\nSecRule REQUEST_FILENAME \"{}\" \"id:1,phase:1,pass,log\"",
+                condition(path).unwrap()
+            );
+            let sources = [seclang::Source::new("rule", rule.as_str())];
+            let program = seclang::compile(&sources, waf_presets::data_files()).unwrap();
+            let engine = std::sync::Arc::new(seclang::Engine::new(program).unwrap());
+            for uri in uris {
+                let start = seclang::TransactionStart {
+                    unique_id: b"1".to_vec(),
+                    now_millis: 1_700_000_000_000,
+                    random: 1,
+                    client_addr: b"192.0.2.1".to_vec(),
+                    client_port: 40_000,
+                    server_addr: b"192.0.2.2".to_vec(),
+                    server_port: 443,
+                };
+                let mut transaction = seclang::Transaction::new(std::sync::Arc::clone(&engine), start);
+                transaction.request_line(b"GET", uri.as_bytes(), b"HTTP/1.1");
+                assert!(transaction.request_headers().is_none());
+                let is_matched = transaction.matched_ids().any(|id| id == 1);
+                assert_eq!(selects(path, uri.as_bytes()), is_matched, "{path} {uri}");
+                // All that fold to a path are selected, but for segments with parameters alone.
+                let target = uri.split(['?', '#']).next().unwrap();
+                let is_of_path = uri.starts_with('/')
+                    && !uri.contains("/;")
+                    && exchange::fold::fold(target.as_bytes()).as_deref() == Some(path);
+                assert!(!is_of_path || is_matched, "{path} {uri}");
+            }
         }
     }
 
@@ -362,6 +593,9 @@ mod tests {
             ("/files/{id}.pdf", "/files/.pdf", false),
             ("/a", "/a", true),
             ("/a", "/{id}", false),
+            ("/a%2Bb", "/a+b", true),
+            ("/a", "/a%3Bb", true),
+            ("/a%3Bb", "/a", false),
         ] {
             assert_eq!(reaches(folded, path), is_reached, "{folded} {path}");
         }
@@ -376,7 +610,11 @@ mod tests {
             assert_eq!((overlap(one, other), overlap(other, one)), (is_one, is_one), "{one} {other}");
         }
         let exclusion = &Exclusion::candidates(&place("ARGS:bio", "/users/{slug}/profile"), 50_000)[0];
-        assert!(exclusion.seclang.contains("\"@rx \\A/users/[^/]+/profile\\z\""), "{}", exclusion.seclang);
+        assert!(
+            exclusion.seclang.contains(r#""@rx \A/+users(?:;[^/]*)?/+[^/]+/+profile(?:;[^/]*)?/*\z""#),
+            "{}",
+            exclusion.seclang
+        );
         assert!(exclusion.reach.contains("/users/{slug}/profile (any name stands for {slug})"), "{}", exclusion.reach);
     }
 
@@ -386,8 +624,11 @@ mod tests {
         let of_profile = of("/profile").replace("ctl:ruleRemoveTargetById=942100;ARGS:bio", "chain");
         let texts = [format!("# Exclusion 50000 by ann\n{}", of("/users/ann")), of("/users/{id}"), of_profile];
         let both = format!("{}\n{}", of("/a"), of("/b.c"));
-        let all = texts.iter().chain([&both]).map(String::as_str);
-        assert_eq!(named_paths(all), BTreeSet::from(["/users/ann", "/a", "/b.c"]));
+        let earlier = "SecRule REQUEST_FILENAME \"@streq /old\" \"id:1,phase:1,pass,nolog,ctl:ruleRemoveById=942100\"";
+        let all = texts.iter().chain([&both]).map(String::as_str).chain([earlier]);
+        let named = NamedPaths::of(all);
+        let paths = ["/users/ann", "/users/{id}", "/users/bob", "/profile", "/a", "/b.c", "/bxc", "/old", "/"];
+        assert!(paths.into_iter().filter(|path| named.has(path)).eq(["/users/ann", "/a", "/b.c", "/old"]));
     }
 
     #[test]

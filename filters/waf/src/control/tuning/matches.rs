@@ -187,6 +187,11 @@ impl MatchStore {
         self.matches.values().filter(move |one| one.matched.references.iter().any(|known| known == reference))
     }
 
+    /// The ids of all of them.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &String> {
+        self.matches.keys()
+    }
+
     /// All of them, by id.
     pub(super) fn all(&self) -> impl Iterator<Item = &KeptMatch> {
         self.matches.values()

@@ -228,6 +228,8 @@ pub(super) struct Asked {
     pub(super) sample_id: Option<String>,
     pub(super) config: String,
     pub(super) place: Place,
+    /// How many callers have sent it who may teach something.
+    pub(super) callers: usize,
     pub(super) request: Option<SampledRequest>,
     /// All other matches of the config.
     pub(super) others: Vec<KeptMatch>,
@@ -284,6 +286,10 @@ impl OperationBody for ApplyBody {
         }
         let doubt = if !preview.reproduced {
             Some("the match could not be had again, so whether the exclusion ends it is not known")
+        } else if !preview.is_covered && preview.regressions.is_empty() {
+            Some(
+                "whether known attacks pass is not known: none runs where the exclusion holds, or no caller has used the method",
+            )
         } else if !preview.safe {
             Some("known attacks are not caught any more, or other rules are silenced")
         } else {
@@ -365,7 +371,8 @@ pub(super) fn previews<'a>(
     view: &'a View<'_>,
 ) -> Result<Previews<'a>, String> {
     let bench = Bench { traffic: context.traffic, ..bench(config(&asked.config, view)?, context, view) };
-    Previews::new(bench, asked.place.clone(), asked.request.as_ref(), &asked.others)
+    let previews = Previews::new(bench, asked.place.clone(), asked.request.as_ref(), &asked.others)?;
+    Ok(previews.with_callers(asked.callers))
 }
 
 /// What previews of a config run on, without recorded traffic.
@@ -391,7 +398,8 @@ pub(super) fn asked(name: &str, context: &OperationContext<'_>) -> Result<Asked,
     let matched = one.matched;
     let target = Target::parse(matched.target.as_bytes()).ok_or("the match names no input")?;
     let place = Place { rule_id: matched.rule_id, target, path: matched.path };
-    Ok(Asked { sample_id, config: matched.config, place, request: matched.request, others })
+    let (config, callers) = (matched.config, matched.callers.len());
+    Ok(Asked { sample_id, config, place, callers, request: matched.request, others })
 }
 
 pub(super) fn with_matches<T>(context: &OperationContext<'_>, work: impl FnOnce(&MatchStore) -> T) -> Option<T> {

@@ -88,7 +88,7 @@ impl ProposeBody {
                     return Err(format!("`{path}` is no path: it begins with `/`"));
                 }
                 let place = Place { rule_id, target: input, path };
-                Ok(Asked { sample_id: None, config, place, request: None, others: Vec::new() })
+                Ok(Asked { sample_id: None, config, place, callers: 0, request: None, others: Vec::new() })
             }
             _ => Err("either `sample_id`, or `reference`, or `config_ref`, `rule_id`, `target` and `path`".to_owned()),
         }
@@ -123,7 +123,7 @@ fn proposals(previews: &Previews<'_>, place: &Place, id: u64) -> Vec<Value> {
             "seclang": one.seclang,
             "reach": one.reach,
             "reach_rank": one.kind.rank(),
-            "rationale": rationale(preview),
+            "rationale": rationale(preview, previews.is_used()),
             "still_caught": preview.corpus.caught_after,
             "no_longer_caught": preview.corpus.caught_before.saturating_sub(preview.corpus.caught_after),
             "recommended": recommended == Some(number),
@@ -133,7 +133,7 @@ fn proposals(previews: &Previews<'_>, place: &Place, id: u64) -> Vec<Value> {
     shown.collect()
 }
 
-fn rationale(preview: &Preview) -> String {
+fn rationale(preview: &Preview, is_used: bool) -> String {
     let missed = preview.corpus.caught_before.saturating_sub(preview.corpus.caught_after);
     match preview {
         Preview { compiles: false, error, .. } => {
@@ -147,6 +147,12 @@ fn rationale(preview: &Preview) -> String {
             "It ends the match, and {missed} of {} known attacks that are caught now would pass.",
             preview.corpus.caught_before
         ),
+        _ if !is_used => "It ends the match, and no caller has used this method: the backend has refused it, or what was written are files that \
+                          servers run. Allow it if the application takes it."
+            .to_owned(),
+        Preview { is_covered: false, .. } => "It ends the match, and whether attacks pass with it is not known: none runs on this path in a \
+                                              request in which rules find nothing else."
+            .to_owned(),
         Preview { collateral_rules, .. } if !collateral_rules.is_empty() => {
             format!("It ends the match, and silences other rules as well: {collateral_rules:?}.")
         }
@@ -154,5 +160,97 @@ fn rationale(preview: &Preview) -> String {
             "It ends the match, and all {} known attacks that are caught now still are, {} of them tried at this very input.",
             preview.corpus.caught_before, preview.corpus.injected
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::Any;
+    use std::sync::Arc;
+
+    use kit::{AnyEntity, Collection, EntitySource, Head, Item, Slot, Tools};
+    use snapshot::Message as _;
+
+    use super::super::keep::Known;
+    use super::*;
+    use crate::control::AtWork;
+    use crate::control::config::WafConfig;
+    use crate::samples::messages::{MatchReport, Matched, SampledHeader, SampledRequest};
+
+    /// One WAF config.
+    struct One(Slot);
+
+    impl EntitySource for One {
+        fn slot(&self, collection: &str, id: &str) -> Option<&Slot> {
+            (collection == "waf-configs" && id == "shop").then_some(&self.0)
+        }
+
+        fn collection(&self, _collection: &str) -> Option<&Arc<Collection>> {
+            None
+        }
+    }
+
+    /// Whether one of the exclusions that are proposed for a request with `PUT` is safe.
+    fn has_safe(uri: &str, path: &str, callers: &[u64]) -> bool {
+        let header = |name: &str, value: &str| SampledHeader { name: name.into(), value: value.into() };
+        let request = SampledRequest {
+            method: "PUT".to_owned(),
+            uri: uri.into(),
+            protocol: "HTTP/1.1".to_owned(),
+            headers: vec![header("host", "shop.example"), header("user-agent", "Mozilla/5.0"), header("accept", "*/*")],
+            ..SampledRequest::default()
+        };
+        let matched = Matched {
+            config: "shop".to_owned(),
+            rule_id: 911_100,
+            phase: 1,
+            target: "REQUEST_METHOD:PUT".to_owned(),
+            path: path.to_owned(),
+            count: 200,
+            callers: callers.to_vec(),
+            request: Some(request),
+            ..Matched::default()
+        };
+        let report = MatchReport { worker: 1, sequence: 1, matches: vec![matched], ..MatchReport::default() };
+        let at_work = AtWork::default();
+        at_work.reported.put(Known::default());
+        at_work.reported.with(|known| known.take("a", &report.encode_to_vec(), |_| true, 1));
+        let runtime: Arc<dyn Any + Send + Sync> = Arc::new(at_work);
+        let rules = vec![
+            "SecRule REQUEST_METHOD \"!@within GET POST\" \"id:911100,phase:1,deny,status:403,log,msg:'a method'\""
+                .to_owned(),
+        ];
+        let head = Head { id: "shop".to_owned(), ..Head::default() };
+        let config: Item<WafConfig> = Item { head, body: WafConfig { rules, ..WafConfig::default() } };
+        let entity: Arc<dyn AnyEntity> = Arc::new(config);
+        let context = OperationContext {
+            entities: &One(Slot { revision: 1, entity }),
+            tools: &Tools::default(),
+            at_work: Some(&runtime),
+            now_millis: 1_700_000_000_000,
+            writing: None,
+            traffic: None,
+        };
+        let body = ProposeBody {
+            sample_id: Some(format!("shop|911100|REQUEST_METHOD:PUT|{path}")),
+            reference: None,
+            config_ref: None,
+            rule_id: None,
+            target: None,
+            path: None,
+        };
+        let OperationAnswer::Done(answer) = body.run(&context) else { panic!("refused") };
+        let proposals = answer["proposals"].as_array().unwrap();
+        assert_eq!(proposals.len(), 3, "{answer}");
+        proposals.iter().any(|one| one["preview"]["safe"] == true || one["recommended"] == true)
+    }
+
+    /// What a scan tries has no callers, because the backend refuses it.
+    #[test]
+    fn a_method_that_no_application_takes_is_not_proposed_as_safe() {
+        assert!(has_safe("/files/1", "/files/{id}", &[1, 2, 3]));
+        assert!(!has_safe("/files/1", "/files/{id}", &[]));
+        assert!(!has_safe("/uploads/shell.jsp", "/uploads/shell.jsp", &[]));
+        assert!(!has_safe("/uploads/shell.jsp", "/uploads/shell.jsp", &[1, 2, 3]));
     }
 }

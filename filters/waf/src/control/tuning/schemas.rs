@@ -75,8 +75,9 @@ pub(super) fn preview() -> Value {
                 },
             },
             "also_ended": { "type": "array", "items": { "type": "string" }, "description": "Keys of other matches that it ends as well." },
-            "is_covered": { "type": "boolean", "description": "The attacks at the input were in a request that is not refused for something else; without, the \
-                            exclusion is not safe." },
+            "is_covered": { "type": "boolean", "description": "The attacks at the input were in a request in which rules find nothing else, and on the path \
+                            of the exclusion; a method was used by a caller whom the backend has answered well. Without, the exclusion is not \
+                            safe." },
             "recording": {
                 "type": ["object", "null"],
                 "description": "What the first distinct requests of the recording that was uploaded last come to, at most 1,000; null where there is none, \

@@ -143,6 +143,10 @@ impl Window {
         self.stopped_at == 0
     }
 
+    fn times(&self) -> Times {
+        (self.started_at, self.stopped_at)
+    }
+
     fn total(&mut self, totals: &Totals) {
         let Totals { requests, matched, would_block, scores, .. } = totals;
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more).min(MAX_COUNT);
@@ -180,8 +184,14 @@ impl Window {
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     all: BTreeMap<String, Window>,
+    /// Configs whose windows are gone and still written.
     gone: BTreeSet<String>,
+    /// The times of the windows that are written, as they were read or written last.
+    stored: BTreeMap<String, Times>,
 }
+
+/// When a window began and when it stopped, by which it is known.
+type Times = (u64, u64);
 
 impl Windows {
     /// Reads one from the store, with the reports that are counted in it; `None` for bytes that are none.
@@ -204,27 +214,53 @@ impl Windows {
         };
         window.load_entries(kept.entries);
         window.learn(&kept.parameters.iter().collect::<Vec<_>>());
+        self.stored.insert(kept.config.clone(), window.times());
         self.all.insert(kept.config, window);
         Some(kept.workers.unwrap_or_default())
     }
 
     /// Takes over what another control plane has of the window of a config; `None` where it is gone. With the reports that are counted in it.
-    /// The one that leads counts: what it has not written yet gives way where the window was begun or stopped elsewhere. What an operator has
-    /// done at another one and is not written yet stays.
+    /// What an operator has done here and is not written yet stays, unless another one has done something later there. Otherwise what is
+    /// counted here and not written yet gives way where the window was begun, stopped or discarded elsewhere; the one that leads counts.
     pub(super) fn follow(&mut self, config: &str, bytes: Option<&[u8]>, leads: bool) -> Option<KeptWorkers> {
-        if self.gone.contains(config) {
-            return None;
-        }
+        let stored = self.stored.get(config).copied();
+        let is_begun_here = |started_at: u64| stored.is_none_or(|(known, _)| known != started_at);
         let Some(bytes) = bytes else {
-            self.all.remove(config);
+            self.stored.remove(config);
+            if !self.all.get(config).is_some_and(|window| window.changed && is_begun_here(window.started_at)) {
+                self.all.remove(config);
+            }
             return None;
         };
         let kept = KeptWindow::decode(bytes).ok()?;
-        let same = |window: &Window| window.started_at == kept.started_at && window.stopped_at == kept.stopped_at;
-        if self.all.get(config).is_some_and(|window| window.changed && (!leads || same(window))) {
+        let theirs = (kept.started_at, kept.stopped_at);
+        if self.gone.contains(config) {
+            // The one that was discarded here is written still; another one was begun since.
+            if stored.is_some_and(|(started_at, _)| started_at == kept.started_at) {
+                return None;
+            }
+            self.gone.remove(config);
+            return self.load(bytes);
+        }
+        let Some(window) = self.all.get(config).filter(|window| window.changed) else { return self.load(bytes) };
+        let ours = window.times();
+        if ours == theirs {
             return None;
         }
-        self.load(bytes)
+        let latest = |(started_at, stopped_at): Times| started_at.max(stopped_at);
+        if stored == Some(ours) || latest(ours) < latest(theirs) {
+            return self.load(bytes);
+        }
+        if leads || ours.0 != theirs.0 {
+            self.stored.insert(config.to_owned(), theirs);
+            return None;
+        }
+        // It was stopped here, and the one that leads has counted.
+        let workers = self.load(bytes);
+        if let Some(window) = self.all.get_mut(config) {
+            (window.stopped_at, window.changed) = (ours.1, true);
+        }
+        workers
     }
 
     /// Begins a window; one that is there ends, and what it had is gone.
@@ -298,44 +334,75 @@ impl Windows {
         }
     }
 
-    /// What is to be written: configs with their windows, and configs whose windows are gone.
-    pub(super) fn changes(&mut self, workers: &KeptWorkers) -> (Vec<(String, Vec<u8>)>, Vec<String>) {
-        let mut put = Vec::new();
-        for (config, window) in &mut self.all {
-            if !std::mem::take(&mut window.changed) {
-                continue;
-            }
-            let kept = KeptWindow {
-                config: config.clone(),
-                started_at: window.started_at,
-                stopped_at: window.stopped_at,
-                requests: window.requests,
-                matched: window.matched,
-                would_block: window.would_block,
-                scores: window
-                    .scores
-                    .iter()
-                    .map(|(score, requests)| ScoreCount { score: *score, requests: *requests })
-                    .collect(),
-                nodes: window.nodes.iter().cloned().collect(),
-                entries: window.entries.values().cloned().collect(),
-                left_out: window.left_out,
-                suspects: window.suspects.iter().copied().collect(),
-                parameters: window.parameters.values().cloned().collect(),
-                workers: Some(workers.clone()),
-            };
-            put.push((config.clone(), kept.encode_to_vec()));
-        }
-        (put, std::mem::take(&mut self.gone).into_iter().collect())
+    /// What is written of all windows that have changed.
+    #[cfg(test)]
+    fn write_all(&mut self) -> Vec<(String, Vec<u8>)> {
+        let (changed, _) = self.changes();
+        let take = |config: String| {
+            let (bytes, times) = self.take_changed(&config, KeptWorkers::default())?;
+            self.written(&config, times);
+            Some((config, bytes))
+        };
+        changed.into_iter().filter_map(take).collect()
     }
 
-    /// What could not be written.
-    pub(super) fn put_back(&mut self, config: String) {
-        match self.all.get_mut(&config) {
-            Some(window) => window.changed = true,
-            None => {
-                self.gone.insert(config);
-            }
+    /// The configs whose windows are to be written, and those whose windows are gone.
+    pub(super) fn changes(&self) -> (Vec<String>, Vec<String>) {
+        let changed = self.all.iter().filter(|(_, window)| window.changed);
+        (changed.map(|(config, _)| config.clone()).collect(), self.gone.iter().cloned().collect())
+    }
+
+    /// The configs that have windows.
+    pub(super) fn configs(&self) -> impl Iterator<Item = &String> {
+        self.all.keys()
+    }
+
+    /// The window of a config, to be written, with its times; `None` where nothing has changed. With the reports that are counted in it.
+    pub(super) fn take_changed(&mut self, config: &str, workers: KeptWorkers) -> Option<(Vec<u8>, Times)> {
+        let window = self.all.get_mut(config).filter(|window| window.changed)?;
+        window.changed = false;
+        let kept = KeptWindow {
+            config: config.to_owned(),
+            started_at: window.started_at,
+            stopped_at: window.stopped_at,
+            requests: window.requests,
+            matched: window.matched,
+            would_block: window.would_block,
+            scores: window
+                .scores
+                .iter()
+                .map(|(score, requests)| ScoreCount { score: *score, requests: *requests })
+                .collect(),
+            nodes: window.nodes.iter().cloned().collect(),
+            entries: window.entries.values().cloned().collect(),
+            left_out: window.left_out,
+            suspects: window.suspects.iter().copied().collect(),
+            parameters: window.parameters.values().cloned().collect(),
+            workers: Some(workers),
+        };
+        Some((kept.encode_to_vec(), window.times()))
+    }
+
+    /// The window of a config is written as it was at that time.
+    pub(super) fn written(&mut self, config: &str, times: Times) {
+        self.stored.insert(config.to_owned(), times);
+    }
+
+    /// Whether the window of a config is gone and still written.
+    pub(super) fn is_gone(&self, config: &str) -> bool {
+        self.gone.contains(config)
+    }
+
+    /// The window of a config is not written any more.
+    pub(super) fn removed(&mut self, config: &str) {
+        self.gone.remove(config);
+        self.stored.remove(config);
+    }
+
+    /// The window of a config could not be written.
+    pub(super) fn put_back(&mut self, config: &str) {
+        if let Some(window) = self.all.get_mut(config) {
+            window.changed = true;
         }
     }
 }
@@ -363,6 +430,55 @@ mod tests {
         Totals { config: config.to_owned(), requests, matched: 2, would_block: 1, scores }
     }
 
+    /// Two control planes with the same window, which is written, and its bytes.
+    fn two() -> (Windows, Windows, Vec<u8>) {
+        let mut leader = Windows::default();
+        leader.start("shop", 5);
+        let (_, bytes) = leader.write_all().remove(0);
+        let mut other = Windows::default();
+        assert!(other.follow("shop", Some(&bytes), false).is_some());
+        (leader, other, bytes)
+    }
+
+    #[test]
+    fn what_an_operator_does_at_another_control_plane_is_not_overwritten() {
+        let (mut leader, mut other, first) = two();
+        leader.take("a", &[totals("shop", 10)], &[]);
+        assert!(other.stop("shop", 9));
+        // Before the other one writes, it looks at what is there, which the leader has counted in.
+        let (_, counted) = leader.write_all().remove(0);
+        leader.take("a", &[totals("shop", 10)], &[]);
+        assert!(other.follow("shop", Some(&counted), false).is_some());
+        let (_, stopped) = other.write_all().remove(0);
+        assert_eq!((other.get("shop").unwrap().times(), other.get("shop").unwrap().requests), ((5, 9), 10));
+        // So does the leader, which has counted since.
+        assert!(leader.follow("shop", Some(&stopped), true).is_some());
+        assert_eq!(leader.get("shop").map(Window::times), Some((5, 9)));
+        assert!(leader.changes().0.is_empty());
+
+        let (mut leader, mut other, _) = two();
+        assert!(other.discard("shop"));
+        assert!(other.follow("shop", Some(&first), false).is_none() && other.is_gone("shop"));
+        leader.take("a", &[totals("shop", 10)], &[]);
+        assert!(leader.follow("shop", None, true).is_none() && leader.get("shop").is_none());
+        // One that was begun here, whatever was discarded elsewhere.
+        leader.start("shop", 20);
+        assert!(leader.follow("shop", None, true).is_none() && leader.get("shop").is_some());
+        let (_, second) = leader.write_all().remove(0);
+        assert!(other.follow("shop", Some(&second), false).is_some() && !other.is_gone("shop"), "a newer one");
+
+        // Of two that were begun, the later one stays.
+        let (mut leader, mut other, _) = two();
+        other.start("shop", 30);
+        let (_, theirs) = other.write_all().remove(0);
+        leader.start("shop", 40);
+        assert!(leader.follow("shop", Some(&theirs), true).is_none());
+        assert_eq!(leader.get("shop").map(Window::times), Some((40, 0)));
+        let (_, ours) = leader.write_all().remove(0);
+        assert!(other.follow("shop", Some(&ours), false).is_some());
+        assert_eq!(other.get("shop").map(Window::times), Some((40, 0)));
+    }
+
     #[test]
     fn a_window_counts_from_its_start_to_its_stop_and_survives_a_restart() {
         let mut windows = Windows::default();
@@ -378,7 +494,7 @@ mod tests {
         report(&mut windows, "a");
         report(&mut windows, "b");
         windows.take("c", &[totals("other", 7)], &[]);
-        let (put, _) = windows.changes(&KeptWorkers::default());
+        let put = windows.write_all();
         let mut again = Windows::default();
         assert!(put.iter().all(|(_, bytes)| again.load(bytes).is_some()));
         assert!(again.stop("shop", 9) && !again.stop("shop", 10) && !again.stop("other", 10));
@@ -394,7 +510,7 @@ mod tests {
             (4, 2, 1, [1, 2].as_slice())
         );
         assert!(again.discard("shop") && !again.discard("shop"));
-        assert_eq!(again.changes(&KeptWorkers::default()).1, ["shop"]);
+        assert_eq!(again.changes().1, ["shop"]);
     }
 
     #[test]
@@ -404,7 +520,7 @@ mod tests {
         windows.take("a", &[], &[matched("shop", "ARGS:q", &[1 << 32 | 7, 2 << 32 | 7, 3 << 32 | 8])]);
         assert_eq!(windows.get("shop").unwrap().entries["942100|ARGS:q|/a"].networks(), 2);
         windows.suspect(&[3 << 32 | 8]);
-        let (put, _) = windows.changes(&KeptWorkers::default());
+        let put = windows.write_all();
         let mut windows = Windows::default();
         assert!(put.iter().all(|(_, bytes)| windows.load(bytes).is_some()), "after a restart too");
         windows.take("a", &[], &[matched("shop", "ARGS:q", &[3 << 32 | 8, 4 << 32 | 7])]);

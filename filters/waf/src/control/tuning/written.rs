@@ -1,8 +1,11 @@
 //! Exclusions as they are written: in a ruleset of their own, one for each config, in front of all its other rulesets.
 
+use std::collections::BTreeSet;
+
 use exchange::event_timestamp;
 use kit::{Edit, EntityEdit, EntitySource, Item, View};
 use serde_json::{Value, json};
+use snapshot::content_hash;
 
 use super::exclusion::{IDS, free_ids};
 use crate::control::composition::elements;
@@ -69,8 +72,7 @@ pub(super) struct Plan {
 impl<'a> Written<'a> {
     /// `None` where there is no such config.
     pub(super) fn of(config: &'a Item<WafConfig>, entities: &'a dyn EntitySource, view: &View<'a>) -> Option<Self> {
-        let mut id = format!("exclusions-{}", config.head.id);
-        id.truncate(MAX_ID);
+        let id = ruleset_id(&config.head.id);
         let config_revision = entities.slot(CONFIGS, &config.head.id)?.revision;
         let revision = entities.slot(RULESETS, &id).map(|slot| slot.revision);
         let ruleset = view.get::<WafRuleset>(&id).zip(revision);
@@ -146,6 +148,12 @@ impl<'a> Written<'a> {
         let heads = AdditionKind::ALL.map(|kind| format!("# {} {number} ", kind.word()));
         let is_it = |rule: &String| heads.iter().any(|head| rule.starts_with(head));
         let place = ruleset.rules.iter().position(is_it).ok_or_else(missing)?;
+        if ruleset.rules.iter().filter(|rule| is_it(rule)).count() > 1 {
+            return Err(format!(
+                "the ruleset `{}` has more than one exclusion {number}: remove the one that is meant there",
+                self.id
+            ));
+        }
         let mut rules = ruleset.rules.clone();
         let entry = rules.remove(place);
         let edit = Edit::Merge { patch: json!({ "rules": rules }), seen };
@@ -165,6 +173,18 @@ impl<'a> Written<'a> {
             _ => format!("Exclusions of {}", self.config.head.id),
         }
     }
+}
+
+/// The id of the ruleset for the exclusions of a config. One that would be too long ends with a hash of the config's id, so that two configs
+/// never have one ruleset.
+fn ruleset_id(config: &str) -> String {
+    let id = format!("exclusions-{config}");
+    if id.len() <= MAX_ID {
+        return id;
+    }
+    let hash: String = content_hash(config.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let end = id.floor_char_boundary(MAX_ID.saturating_sub(hash.len() + 1));
+    format!("{}-{hash}", id.get(..end).unwrap_or_default())
 }
 
 /// So many numbers that no rule and no exclusion of a config has.
@@ -194,12 +214,20 @@ pub(super) fn free_numbers_up_to(
 /// The number of an exclusion: the id of its rule, or else the first that is free.
 ///
 /// # Errors
-/// None is free; for people.
+/// None is free, or the id is taken by now; for people.
 pub(super) fn number_of(seclang: &str, config: &Item<WafConfig>, view: &View<'_>) -> Result<u64, String> {
     let ids = seclang.split("id:").skip(1).map(|behind| behind.split(|letter: char| !letter.is_ascii_digit()));
-    let ids = ids.filter_map(|mut digits| digits.next()?.parse().ok());
-    match ids.into_iter().find(|id| IDS.contains(id)) {
-        Some(number) => Ok(number),
+    let ids: Vec<u64> =
+        ids.filter_map(|mut digits| digits.next()?.parse().ok()).filter(|id| IDS.contains(id)).collect();
+    let texts = elements(config, view);
+    let free: BTreeSet<u64> = free_ids(texts.iter().map(|element| element.text.as_str())).collect();
+    if let Some(taken) = ids.iter().find(|id| !free.contains(id)) {
+        return Err(format!(
+            "another rule or exclusion has the id {taken} by now: propose the exclusion again, or give it another id"
+        ));
+    }
+    match ids.first() {
+        Some(number) => Ok(*number),
         None => free_numbers(config, view, 1).map(|free| free.first().copied().unwrap_or(*IDS.start())),
     }
 }
@@ -233,4 +261,66 @@ fn one_line(text: &str) -> String {
     let line: String =
         line.chars().map(|letter| if letter.is_control() || letter == '\\' { ' ' } else { letter }).collect();
     line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kit::{Collection, Head, Slot};
+
+    use super::*;
+
+    /// No entities.
+    struct Nothing;
+
+    impl EntitySource for Nothing {
+        fn slot(&self, _collection: &str, _id: &str) -> Option<&Slot> {
+            None
+        }
+
+        fn collection(&self, _collection: &str) -> Option<&Arc<Collection>> {
+            None
+        }
+    }
+
+    #[test]
+    fn an_exclusion_never_gets_the_number_of_another_one() {
+        let head = Head { id: "shop".to_owned(), ..Head::default() };
+        let rules =
+            vec!["# Exclusion 50000 by ann\nSecRuleRemoveById 1".to_owned(), "SecAction \"id:50002\"".to_owned()];
+        let config = Item { head, body: WafConfig { rules, ..WafConfig::default() } };
+        let number = |seclang: &str| number_of(seclang, &config, &View::new(&Nothing));
+        assert_eq!(number("SecRuleRemoveById 942100"), Ok(50_001));
+        assert_eq!(number("SecRule A \"b\" \"id:50007,pass\""), Ok(50_007));
+        for taken in ["SecRule A \"b\" \"id:50000,pass\"", "SecAction \"id:50007\"\nSecAction \"id:50002\""] {
+            assert!(number(taken).is_err_and(|why| why.contains("propose the exclusion again")), "{taken}");
+        }
+    }
+
+    #[test]
+    fn of_two_exclusions_with_one_number_none_is_taken_back() {
+        let head = |id: &str| Head { id: id.to_owned(), ..Head::default() };
+        let config = Item { head: head("shop"), body: WafConfig::default() };
+        let entry = |rule: u64| format!("# Exclusion 50000 by ann at 2026: why\nSecRuleRemoveById {rule}");
+        let removed = |rules: Vec<String>| {
+            let ruleset = Item { head: head("exclusions-shop"), body: WafRuleset { rules, ..WafRuleset::default() } };
+            let (ruleset, id) = (Some((&ruleset, 1)), "exclusions-shop".to_owned());
+            Written { config: &config, config_revision: 1, ruleset, id }.remove(50_000).map(|plan| plan.entries)
+        };
+        assert_eq!(removed(vec![entry(1)]), Ok(vec![(50_000, entry(1))]));
+        assert!(removed(vec![entry(1), entry(2)]).is_err_and(|why| why.contains("more than one")));
+    }
+
+    #[test]
+    fn each_config_has_a_ruleset_of_its_own() {
+        assert_eq!(ruleset_id("shop"), "exclusions-shop");
+        let [fits, long] = [117, 128].map(|length| "a".repeat(length));
+        assert_eq!(ruleset_id(&fits), format!("exclusions-{fits}"));
+        let ids = ["x", "y"].map(|end| ruleset_id(&format!("{}{end}", &long[1..])));
+        assert!(
+            ids[0] != ids[1] && ids.iter().all(|id| id.len() == MAX_ID && id.starts_with("exclusions-aaa")),
+            "{ids:?}"
+        );
+    }
 }

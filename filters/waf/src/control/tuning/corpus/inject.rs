@@ -1,4 +1,7 @@
 //! Puts a payload where an exclusion reaches, so that a rule without its target would miss it.
+//!
+//! An exclusion for a path holds on that path alone. So a payload in the target of a request has to leave the path as it is when it is folded:
+//! it is put in the query, in place of an identifier, or into the parameters of a segment.
 
 mod forms;
 mod headers;
@@ -7,12 +10,77 @@ mod multipart;
 #[cfg(test)]
 mod tests;
 
+use exchange::fold::fold_segment;
+
 use super::Target;
 use crate::samples::messages::{SampledHeader, SampledRequest};
 use multipart::Multipart;
 
 /// The parameter that gets the payload where a request has none.
 const PARAMETER: &[u8] = b"q";
+
+/// Where a payload is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spot {
+    /// In place of what the target holds.
+    Value,
+    /// The query, percent-encoded.
+    Query,
+    /// The query as it is, as far as the target of a request can have it.
+    RawQuery,
+    /// The path, percent-encoded, so that it folds to the same: in place of its last identifier, or as a parameter of its last segment.
+    Path,
+    /// One segment more, so that the path is another one.
+    Segment,
+    /// The file that a request with the method of the target writes: the path, or the header `Destination` for payloads with a slash.
+    Written,
+}
+
+/// Where payloads are put for a target.
+pub(crate) fn spots(target: &Target) -> &'static [Spot] {
+    match target.collection.as_str() {
+        "REQUEST_URI" | "REQUEST_URI_RAW" | "REQUEST_LINE" => &[Spot::Query, Spot::RawQuery, Spot::Path, Spot::Segment],
+        "QUERY_STRING" => &[Spot::Query, Spot::RawQuery],
+        "REQUEST_FILENAME" | "REQUEST_BASENAME" | "PATH_INFO" => &[Spot::Path, Spot::Segment],
+        "REQUEST_METHOD" => &[Spot::Written],
+        _ => &[Spot::Value],
+    }
+}
+
+/// The same request with the payload at one of the [`spots`] of the target; `path` is its folded path. `None` as of [`inject`], and where
+/// another spot has the same request.
+pub(crate) fn inject_at(
+    request: &SampledRequest,
+    (target, path): (&Target, &str),
+    spot: Spot,
+    payload: &[u8],
+) -> Option<SampledRequest> {
+    let mut changed = request.clone();
+    match spot {
+        Spot::Value => put(&mut changed, target, payload)?,
+        Spot::Query => set_query(&mut changed, &forms::encoded(payload)),
+        Spot::RawQuery => {
+            let raw = forms::raw(payload);
+            if raw == forms::encoded(payload) {
+                return None;
+            }
+            set_query(&mut changed, &raw);
+        }
+        Spot::Path => {
+            put_in_path(&mut changed, path, &forms::encoded(payload), target.collection == "REQUEST_BASENAME");
+        }
+        Spot::Segment => add_to_path(&mut changed, payload),
+        Spot::Written => {
+            target.method()?.clone_into(&mut changed.method);
+            if payload.contains(&b'/') {
+                headers::set(&mut changed, b"destination", payload);
+            } else {
+                put_in_path(&mut changed, path, payload, false);
+            }
+        }
+    }
+    Some(changed)
+}
 
 /// The same request with the payload in place of what the target holds. `None` where the target cannot hold one (a method, a file name
 /// that does not exist, bytes that no header may have), and where the target is in a body that cannot be read.
@@ -182,6 +250,39 @@ fn query(request: &SampledRequest) -> Option<&[u8]> {
 
 fn set_query(request: &mut SampledRequest, query: &[u8]) {
     request.uri = [path(request), query].join(b"?".as_slice());
+}
+
+/// Puts text into a path that folds to `folded`, so that it still does: in place of its last identifier (of its last segment alone where
+/// `is_last` is set), or as a parameter of its last segment.
+fn put_in_path(request: &mut SampledRequest, folded: &str, text: &[u8], is_last: bool) {
+    let query = query(request).map(<[u8]>::to_vec);
+    let mut segments: Vec<Vec<u8>> = path(request).split(|byte| *byte == b'/').map(<[u8]>::to_vec).collect();
+    let named = segments.iter().enumerate().filter(|(_, segment)| !fold_segment(segment).is_empty());
+    let named: Vec<usize> = named.map(|(at, _)| at).collect();
+    let wanted: Vec<&str> = folded.split('/').skip(1).filter(|segment| !segment.is_empty()).collect();
+    let known = named.iter().zip(&wanted).rev().filter(|_| named.len() == wanted.len());
+    let identifier = known.take(if is_last { 1 } else { usize::MAX }).find_map(|(at, segment)| {
+        let (before, behind) = segment.split_once('{')?;
+        Some((*at, before, behind.split_once('}').map_or("", |(_, behind)| behind)))
+    });
+    match identifier {
+        Some((at, before, behind)) => {
+            if let Some(segment) = segments.get_mut(at) {
+                *segment = [before.as_bytes(), text, behind.as_bytes()].concat();
+            }
+        }
+        None => {
+            let last = named.last().copied().unwrap_or_else(|| segments.len().saturating_sub(1));
+            if let Some(segment) = segments.get_mut(last) {
+                segment.push(b';');
+                segment.extend_from_slice(text);
+            }
+        }
+    }
+    request.uri = segments.join(b"/".as_slice());
+    if let Some(query) = query {
+        set_query(request, &query);
+    }
 }
 
 /// Adds a last segment.

@@ -9,6 +9,7 @@
 //! | `family` | the number of the core rule set's file that catches it |
 //! | `paranoia` | the lowest paranoia level at which that file's rules block it; default 1 |
 //! | `payload` | text for any input |
+//! | `writes` | names of files that servers run, for requests whose method is the input: the last segment of a path, or `Destination` |
 //! | `request` | the request, as `utils/_test` takes it; default: a browser's GET with the payload in the query |
 //! | `response` | the backend's response; its rules are those of the phases 3 and 4 |
 
@@ -26,7 +27,7 @@ use serde_json::{Map, Value, json};
 use crate::control::operations::trial::{TrialRequest, TrialResponse};
 
 pub(crate) use super::target::Target;
-pub(crate) use inject::inject;
+pub(crate) use inject::{Spot, inject, inject_at, spots};
 pub(crate) use variants::variants;
 
 const TEXT: &str = include_str!("attacks.json");
@@ -34,7 +35,7 @@ const TEXT: &str = include_str!("attacks.json");
 /// The host that requests with a payload name.
 const HOST: &str = "shop.example";
 /// A browser that scores nothing at any paranoia level.
-const USER_AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
+pub(crate) const USER_AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 
 static ATTACKS: LazyLock<Vec<Attack>> = LazyLock::new(|| {
     // It is part of this build, whose tests read it.
@@ -57,6 +58,9 @@ pub(crate) struct Attack {
     /// What can be put in any input.
     #[serde(default)]
     pub(crate) payload: Option<String>,
+    /// What requests write that are refused for their method: files that servers run.
+    #[serde(default)]
+    pub(crate) writes: Vec<String>,
     #[serde(default)]
     request: Option<TrialRequest>,
     #[serde(default)]

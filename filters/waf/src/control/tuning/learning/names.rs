@@ -189,9 +189,9 @@ pub(super) struct FoldedEntries<'w> {
 }
 
 /// The entries of a window. Where names are one, those that few callers have sent are one; others on paths that a rule reaches stay, and so do
-/// those on the paths that are `named`.
-pub(super) fn folded_entries<'w>(window: &'w Window, named: &BTreeSet<&str>) -> FoldedEntries<'w> {
-    let mut all: Vec<&'w Entry> = window.entries.values().collect();
+/// those on paths that are named.
+pub(super) fn folded_entries(window: &Window, is_named: impl Fn(&str) -> bool) -> FoldedEntries<'_> {
+    let mut all: Vec<&Entry> = window.entries.values().collect();
     all.sort_by(|one, other| (&one.path, &one.target, one.rule_id).cmp(&(&other.path, &other.target, other.rule_id)));
     let seen: Vec<OnPath<'_>> = all
         .iter()
@@ -200,7 +200,7 @@ pub(super) fn folded_entries<'w>(window: &'w Window, named: &BTreeSet<&str>) -> 
             path: &one.path,
             callers: one.callers.iter().copied().collect(),
             count: one.count,
-            is_named: named.contains(one.path.as_str()),
+            is_named: is_named(&one.path),
         })
         .collect();
     let folded = fold(&seen, networks_needed(window.networks()));

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::super::exclusion::{condition, described};
+use super::super::exclusion::{condition, described, operators};
 use super::super::operations;
 use super::super::shape::Shape;
 use super::super::target::Target;
@@ -177,8 +177,9 @@ impl Profiled {
 
 /// The number of the profile that a rule is, if it is one of an input on a path.
 fn number_of_written(rule: &str, target: &Target, path: &str) -> Option<u64> {
-    let (input, path) = (target.written()?, condition(path)?);
-    let (_, behind) = rule.split_once(&format!("SecRule REQUEST_FILENAME \"{path}\" \"id:"))?;
+    let input = target.written()?;
+    let behind = operators(path)
+        .find_map(|operator| Some(rule.split_once(&format!("SecRule REQUEST_FILENAME \"{operator}\" \"id:"))?.1))?;
     let reports = behind.lines().nth(1)?.strip_prefix("SecRule ")?.split_once(" \"!@rx ")?.0;
     let number = behind.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()?;
     reports.eq_ignore_ascii_case(&input).then_some(number)

@@ -6,14 +6,15 @@ use std::sync::{Arc, LazyLock};
 
 use seclang::{MATCHED_IDS, REPORTED_INPUTS};
 
-use super::super::exclusion::Place;
+use super::super::exclusion::{Place, selects};
 use super::super::shape::Shape;
 use super::super::target::{Target, is_input};
 use super::SampleOutcome;
 use crate::Watched;
 use crate::control::operations::trial::{ReadRequest, ReadResponse, Trial};
-use crate::control::tuning::corpus::{self, Attack};
+use crate::control::tuning::corpus::{self, Attack, Spot};
 use crate::samples::messages::SampledRequest;
+use crate::signals::inbound_score;
 
 /// The address that samples come from; which one it was is not kept.
 pub(super) const PEER: &str = "192.0.2.1:40000";
@@ -24,7 +25,12 @@ pub(super) const INJECTED: &str = "input";
 /// Where an attack is a request of its own.
 const ALONE: &str = "alone";
 
-static CANDIDATES: LazyLock<Vec<Candidate>> = LazyLock::new(|| Candidate::all().collect());
+/// All candidates, by where payloads are put.
+static VALUES: LazyLock<Vec<Candidate>> = LazyLock::new(|| Candidate::all(&[Spot::Value]).collect());
+static QUERIES: LazyLock<Vec<Candidate>> = LazyLock::new(|| Candidate::all(spots_of("QUERY_STRING")).collect());
+static PATHS: LazyLock<Vec<Candidate>> = LazyLock::new(|| Candidate::all(spots_of("REQUEST_FILENAME")).collect());
+static URIS: LazyLock<Vec<Candidate>> = LazyLock::new(|| Candidate::all(spots_of("REQUEST_URI")).collect());
+static WRITES: LazyLock<Vec<Candidate>> = LazyLock::new(|| Candidate::all(spots_of("REQUEST_METHOD")).collect());
 
 /// The outcome of an attack.
 #[derive(Clone, PartialEq)]
@@ -97,6 +103,8 @@ pub(super) struct Tried {
     pub(super) attack: &'static Attack,
     pub(super) at: &'static str,
     pub(super) request: ReadRequest,
+    /// The operator that selects the path of the exclusion selects the path of the request.
+    pub(super) is_on_path: bool,
     pub(super) response: Option<ReadResponse>,
 }
 
@@ -108,6 +116,8 @@ pub(super) struct Seen {
     /// Rules that matched at an input, with its name.
     pub(super) inputs: BTreeSet<(u64, String)>,
     pub(super) blocked: bool,
+    /// The inbound anomaly score; 0 where the rules have none.
+    pub(super) score: f64,
 }
 
 impl Seen {
@@ -125,15 +135,24 @@ pub(super) struct Candidate {
     pub(super) attack: &'static Attack,
     /// The payload that is put at the input of the exclusion, with its number; without one, the attack is a request of its own.
     pub(super) payload: Option<(usize, String)>,
+    /// Where that is.
+    spot: Spot,
 }
 
 impl Candidate {
     /// All of them, always in the same order: those of the corpus, and their payloads and other spellings of them at the input.
-    fn all() -> impl Iterator<Item = Self> {
+    fn all(spots: &'static [Spot]) -> impl Iterator<Item = Self> {
         corpus::attacks().iter().flat_map(|attack| {
-            let payloads = attack.payload.iter().cloned().chain(corpus::variants(attack)).enumerate();
-            let injected = payloads.map(move |payload| Self { attack, payload: Some(payload) });
-            std::iter::once(Self { attack, payload: None }).chain(injected)
+            let payloads: Vec<String> = match spots {
+                [Spot::Written] => attack.writes.clone(),
+                _ => attack.payload.iter().cloned().chain(corpus::variants(attack)).collect(),
+            };
+            let placed =
+                payloads.into_iter().flat_map(|payload| spots.iter().map(move |spot| (payload.clone(), *spot)));
+            let injected = placed.enumerate();
+            let injected =
+                injected.map(move |(number, (payload, spot))| Self { attack, payload: Some((number, payload)), spot });
+            std::iter::once(Self { attack, payload: None, spot: Spot::Value }).chain(injected)
         })
     }
 
@@ -149,25 +168,41 @@ impl Candidate {
     }
 
     /// `None` where the payload cannot be put there.
-    pub(super) fn build(&self, carrier: &SampledRequest, target: &Target) -> Option<Tried> {
+    pub(super) fn build(&self, carrier: &SampledRequest, (target, path): (&Target, &str)) -> Option<Tried> {
         let attack = self.attack;
         let Some((number, payload)) = &self.payload else { return alone(attack) };
-        let request = read(&corpus::inject(carrier, target, payload.as_bytes())?);
+        let request = read(&corpus::inject_at(carrier, (target, path), self.spot, payload.as_bytes())?);
+        let is_on_path = selects(path, &request.uri);
         let name = if *number == 0 { attack.name.clone() } else { format!("{} (variant {number})", attack.name) };
-        Some(Tried { name, attack, at: INJECTED, request, response: None })
+        Some(Tried { name, attack, at: INJECTED, request, is_on_path, response: None })
     }
 }
 
-/// All of them, always in the same order.
-pub(super) fn candidates() -> &'static [Candidate] {
-    &CANDIDATES
+/// All of them for a target, always in the same order.
+pub(super) fn candidates(target: &Target) -> &'static [Candidate] {
+    match corpus::spots(target) {
+        [Spot::Written] => &WRITES,
+        [Spot::Path, ..] => &PATHS,
+        [Spot::Query, Spot::RawQuery] => &QUERIES,
+        [Spot::Query, ..] => &URIS,
+        _ => &VALUES,
+    }
+}
+
+/// Those of them with a payload at the target.
+pub(super) fn injected(target: &Target) -> impl Iterator<Item = &'static Candidate> + Clone {
+    candidates(target).iter().filter(|candidate| candidate.payload.is_some())
+}
+
+fn spots_of(collection: &str) -> &'static [Spot] {
+    corpus::spots(&Target { collection: collection.to_owned(), member: None })
 }
 
 /// An attack as a request of its own.
 pub(super) fn alone(attack: &'static Attack) -> Option<Tried> {
     let request = attack.request().read().ok()?;
     let response = attack.response().map(|response| response.read()).transpose().ok()?;
-    Some(Tried { name: attack.name.clone(), attack, at: ALONE, request, response })
+    Some(Tried { name: attack.name.clone(), attack, at: ALONE, request, is_on_path: false, response })
 }
 
 /// A sample as the engine takes it.
@@ -219,5 +254,6 @@ pub(super) fn seen(trial: &Trial<'_>, request: &ReadRequest, id: &[u8]) -> Optio
         rules: logged().map(|rule| rule.rule_id).collect(),
         inputs: named.filter(|(_, name)| is_input(name)).collect(),
         blocked: is_blocked(&outcome),
+        score: inbound_score(&outcome.transaction).unwrap_or(0.0),
     })
 }

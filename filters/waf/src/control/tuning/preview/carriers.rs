@@ -3,7 +3,7 @@
 use super::super::target::Target;
 use super::attacks::{read, seen};
 use crate::control::operations::trial::Trial;
-use crate::control::tuning::corpus;
+use crate::control::tuning::corpus::{self, Spot, USER_AGENT};
 use crate::samples::messages::{SampledHeader, SampledRequest};
 
 /// The samples that are tried, at most, and the other inputs in which nothing is left.
@@ -27,14 +27,33 @@ pub(super) fn carrier(sample: Option<&SampledRequest>, target: &Target, path: &s
             method: "GET".to_owned(),
             uri: path.replace(['{', '}'], "").into_bytes(),
             protocol: "HTTP/1.1".to_owned(),
-            headers: vec![SampledHeader { name: b"host".to_vec(), value: b"localhost".to_vec() }],
+            headers: plain_headers(),
             ..SampledRequest::default()
         },
     }
 }
 
-/// A request that attacks at an input are put into and that is not refused for something else: one of the samples, or the first of them with
-/// nothing in its other inputs, or one that has no others. `None` where there is none. `on` is the unique id of requests.
+/// The headers of a request that rules find nothing in.
+fn plain_headers() -> Vec<SampledHeader> {
+    let header = |name: &str, value: &str| SampledHeader { name: name.into(), value: value.into() };
+    vec![header("host", "localhost"), header("user-agent", USER_AGENT), header("accept", "*/*")]
+}
+
+/// The request with no headers of the client but those that its body is read by.
+fn bare(request: &SampledRequest) -> SampledRequest {
+    let is_of_body = |header: &&SampledHeader| {
+        let name = header.name.to_ascii_lowercase();
+        name.starts_with(b"content-") || name == b"transfer-encoding"
+    };
+    let of_body = request.headers.iter().filter(is_of_body).cloned();
+    SampledRequest { headers: plain_headers().into_iter().chain(of_body).collect(), ..request.clone() }
+}
+
+/// A request that attacks at an input are put into and in which rules find nothing else: one of the samples, or the first of them with nothing
+/// in its other inputs and then without its headers, or one that has no others. `None` where there is none. `on` is the unique id of requests.
+///
+/// It is not enough that the request is not refused: with points that something else in it has, attacks would be caught that are not by
+/// themselves.
 pub(super) fn clean_carrier<'s>(
     (trial, on): (&Trial<'_>, &[u8]),
     samples: impl Iterator<Item = &'s SampledRequest>,
@@ -42,12 +61,20 @@ pub(super) fn clean_carrier<'s>(
     others: &[Target],
 ) -> Option<SampledRequest> {
     let is_clean = |request: &SampledRequest| {
-        // No attack is written in a method: the request is to be harmless with another one.
-        let harmless = match target.method() {
-            Some(_) => Some(SampledRequest { method: "POST".to_owned(), ..request.clone() }),
-            None => corpus::inject(request, target, HARMLESS),
+        let is_harmless = |request: &SampledRequest| {
+            seen(trial, &read(request), on).is_some_and(|seen| !seen.blocked && seen.score == 0.0)
         };
-        harmless.is_some_and(|request| seen(trial, &read(&request), on).is_some_and(|seen| !seen.blocked))
+        // The request is to be harmless with another method.
+        if target.method().is_some() {
+            let method = if request.body.is_empty() { "GET" } else { "POST" };
+            return is_harmless(&SampledRequest { method: method.to_owned(), ..request.clone() });
+        }
+        let harmless = |spot| match spot {
+            // Characters that are raw are a part of the attack.
+            Spot::RawQuery => Some(true),
+            spot => corpus::inject_at(request, (target, path), spot, HARMLESS).map(|request| is_harmless(&request)),
+        };
+        corpus::spots(target).iter().all(|spot| harmless(*spot) == Some(true))
     };
     let mut carriers = samples.take(MAX_SAMPLES).map(|sample| carrier(Some(sample), target, path));
     let first = carriers.next();
@@ -57,6 +84,8 @@ pub(super) fn clean_carrier<'s>(
             Some(corpus::inject(&request, other, HARMLESS).unwrap_or(request))
         })
     };
-    let plain = || Some(carrier(None, target, path)).filter(is_clean);
-    clean.or_else(|| emptied().filter(is_clean)).or_else(plain)
+    let plain = || carrier(None, target, path);
+    // A sample may have points for a header that is no other input: an address as the host, or a header that is not there.
+    let fallbacks = [emptied(), first.as_ref().map(bare), emptied().as_ref().map(bare), Some(plain())];
+    clean.or_else(|| fallbacks.into_iter().flatten().find(is_clean))
 }

@@ -18,7 +18,7 @@ use super::matches::KeptMatch;
 use super::target::Target;
 use crate::control::operations::trial::ReadRequest;
 use crate::samples::messages::SampledRequest;
-use attacks::{Outcome, Seen, Tried, candidates, outcome, seen};
+use attacks::{Outcome, Seen, Tried, candidates, injected, outcome, seen};
 pub(super) use attacks::{is_blocked, missed, read};
 pub(super) use bench::{Bases, Bench};
 use carriers::{carrier, clean_carrier};
@@ -58,8 +58,8 @@ pub(super) struct Preview {
     pub(super) corpus: CorpusOutcome,
     /// The keys of other matches that it ends as well.
     pub(super) also_ended: Vec<String>,
-    /// The attacks at the input were in a request that is not refused for something else, and there is no path where the exclusion meets one
-    /// that was accepted before it and no attack runs.
+    /// The attacks at the input were in a request in which rules find nothing else, and on the path of the exclusion; there is no path where
+    /// the exclusion meets one that was accepted before it and no attack runs; and an application takes the method, if the input is one.
     pub(super) is_covered: bool,
     /// What the recording that was uploaded last comes to; `None` where there is none, or the exclusion does not compile.
     pub(super) recording: Option<TrafficOutcome>,
@@ -117,6 +117,8 @@ pub(super) struct Previews<'a> {
     bench: Bench<'a>,
     place: Place,
     base: Arc<Base>,
+    /// Where the input is a method, a caller has used it: the backend has answered well.
+    is_used: bool,
     /// Recorded traffic; why it cannot be replayed, for people.
     traffic: Result<Option<Traffic>, String>,
 }
@@ -129,8 +131,10 @@ struct Base {
     seen: Option<Seen>,
     /// What attacks are put into.
     carrier: SampledRequest,
-    /// The carrier is not refused for something else.
+    /// Rules find nothing in the carrier.
     is_clean: bool,
+    /// One of the attacks at the input is on the path.
+    is_on_path: bool,
     /// The outcome of each candidate without an exclusion. The requests are made anew for each preview: all of them would take much memory.
     caught: Vec<Outcome>,
     corpus: CorpusOutcome,
@@ -165,22 +169,33 @@ impl<'a> Previews<'a> {
             }
         };
         let traffic = Traffic::latest(&bench);
-        Ok(Self { bench, place, base, traffic })
+        Ok(Self { bench, place, base, is_used: true, traffic })
+    }
+
+    /// With the number of callers who have used the input. Scans send methods that no application takes, which is no reason for an exclusion.
+    pub(super) fn with_callers(self, callers: usize) -> Self {
+        Self { is_used: self.place.target.method().is_none() || callers > 0, ..self }
+    }
+
+    /// Whether the input is no method, or one that a caller has used.
+    pub(super) fn is_used(&self) -> bool {
+        self.is_used
     }
 
     /// What SecLang that a person has written would change.
     pub(super) fn preview(&self, seclang: &str) -> Preview {
-        self.run(seclang, None)
+        self.run(seclang, None, self.base.is_on_path)
     }
 
     /// What an exclusion for the match would change. It keeps one rule from an input, or switches it off, so that only attacks that the rule
     /// has matched can come to another end: the rest is not run again.
     pub(super) fn preview_exclusion(&self, exclusion: &Exclusion) -> Preview {
-        self.run(&exclusion.seclang, Some(&BTreeSet::from([self.place.rule_id])))
+        let is_met = self.base.is_on_path || exclusion.kind.is_for_all_paths();
+        self.run(&exclusion.seclang, Some(&BTreeSet::from([self.place.rule_id])), is_met)
     }
 
-    /// `changed` are the rules that SecLang changes; `None` for any.
-    fn run(&self, seclang: &str, changed: Option<&BTreeSet<u64>>) -> Preview {
+    /// `changed` are the rules that SecLang changes; `None` for any. `is_met` says whether attacks run where it holds.
+    fn run(&self, seclang: &str, changed: Option<&BTreeSet<u64>>, is_met: bool) -> Preview {
         let base = &self.base;
         let mut preview = Preview { corpus: base.corpus.clone(), ..Preview::default() };
         let before = base.seen.as_ref();
@@ -195,15 +210,15 @@ impl<'a> Previews<'a> {
         let trial = self.bench.trial(&built);
         let after = base.sample.as_ref().and_then(|request| seen(&trial, request, b""));
         preview.sample(&self.place, before, after.as_ref());
-        let caught = candidates().iter().zip(&base.caught);
+        let at: (&Target, &str) = (&self.place.target, &self.place.path);
+        let caught = candidates(at.0).iter().zip(&base.caught);
         let touched = caught.filter(|(_, outcome)| match outcome {
             Outcome::Caught(hits) => changed.is_none_or(|changed| hits.have_rule(changed)),
             _ => false,
         });
         let touched: Vec<_> = touched.map(|(candidate, _)| candidate).collect();
-        let target = &self.place.target;
         let now_missed = each(self.bench.threads, &touched, |candidate| {
-            let tried = candidate.build(&base.carrier, target)?;
+            let tried = candidate.build(&base.carrier, at)?;
             (outcome(&trial, Some(&tried), b"") == Outcome::Passed).then_some(tried)
         });
         preview.corpus.caught_after = preview.corpus.caught_before;
@@ -213,7 +228,7 @@ impl<'a> Previews<'a> {
             .iter()
             .filter(|(_, place, request)| seen(&trial, request, b"").is_some_and(|seen| !seen.has(place)));
         preview.also_ended = ended.map(|(key, _, _)| key.clone()).collect();
-        preview.is_covered = base.is_clean;
+        preview.is_covered = base.is_clean && is_met && self.is_used;
         match &self.traffic {
             Ok(Some(traffic)) => {
                 preview.recording = Some(traffic.outcome(self.bench.threads, &trial, &self.place, changed));
@@ -286,13 +301,15 @@ impl Base {
         let is_clean = clean.is_some();
         let carrier = clean.unwrap_or_else(|| carrier(sample, &place.target, &place.path));
         let alone = bench.alone(&trial);
-        let injected: Vec<_> = candidates().iter().filter(|candidate| candidate.payload.is_some()).collect();
+        let injected: Vec<_> = injected(&place.target).collect();
         let injected = each(bench.threads, &injected, |candidate| {
-            outcome(&trial, candidate.build(&carrier, &place.target).as_ref(), b"")
+            let tried = candidate.build(&carrier, (&place.target, &place.path));
+            (outcome(&trial, tried.as_ref(), b""), tried.is_some_and(|tried| tried.is_on_path))
         });
-        let (mut alone, mut injected) = (alone.iter().cloned(), injected.into_iter());
+        let is_on_path = injected.iter().any(|(_, is_on_path)| *is_on_path);
+        let (mut alone, mut injected) = (alone.iter().cloned(), injected.into_iter().map(|(outcome, _)| outcome));
         let (mut caught, mut corpus) = (Vec::new(), CorpusOutcome::default());
-        for candidate in candidates() {
+        for candidate in candidates(&place.target) {
             let is_injected = candidate.payload.is_some();
             let outcome = if is_injected { injected.next() } else { alone.next() };
             let outcome = outcome.unwrap_or(Outcome::NotTried);
@@ -307,7 +324,7 @@ impl Base {
             is_again.then(|| (other.key(), other_place, request))
         };
         let again = stored.iter().filter_map(is_had_again).collect();
-        Ok(Self { sample: read_sample, seen, carrier, is_clean, caught, corpus, others: again })
+        Ok(Self { sample: read_sample, seen, carrier, is_clean, is_on_path, caught, corpus, others: again })
     }
 }
 

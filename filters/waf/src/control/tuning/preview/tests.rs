@@ -400,3 +400,105 @@ fn a_body_that_is_cut_carries_no_attack_on_another_input() {
     let none = carrier(None, place("ARGS:content"));
     assert_eq!((none.method.as_str(), none.uri.as_slice()), ("GET", b"/posts/id".as_slice()));
 }
+
+/// Points that something else in the request has are not the attack's.
+#[test]
+fn attacks_are_put_into_a_request_without_points() {
+    let points = |id: u64, rest: &str| {
+        format!("SecRule {rest} \"id:{id},phase:2,pass,log,msg:'points',setvar:'tx.anomaly_score=+5'\"")
+    };
+    let (mut config, view) = (config(), View::new(&Nothing));
+    config.body.rules = vec![
+        "SecAction \"id:10070,phase:1,pass,nolog,setvar:tx.anomaly_score=0\"".to_owned(),
+        points(10_071, "ARGS:q \"@rx (?i)union\""),
+        points(10_072, "ARGS:q \"@rx (?i)select\""),
+        points(10_073, "REQUEST_HEADERS:x-odd \"@streq odd\""),
+        "SecRule TX:anomaly_score \"@ge 10\" \"id:10074,phase:2,deny,status:403,log\"".to_owned(),
+    ];
+    let header = |name: &str, value: &str| SampledHeader { name: name.into(), value: value.into() };
+    let odd = SampledRequest {
+        uri: b"/posts/1?q=union+select".to_vec(),
+        headers: sample("").headers.into_iter().chain([header("x-odd", "odd")]).collect(),
+        ..sample("a")
+    };
+    for rule in [10_071, 10_072] {
+        let place = place(rule, "ARGS:q");
+        let exclusion = Exclusion::new(ExclusionKind::ScopedTarget, &place, 50_000).unwrap();
+        let previews = Previews::new(bench_of(&config, &view), place.clone(), Some(&odd), &[]).unwrap();
+        let alone = previews.preview_exclusion(&exclusion);
+        assert!(alone.effective && alone.is_covered && !alone.safe, "{rule} {:?}", alone.corpus);
+        let choice = Choice { place, sample: odd.clone(), conditions: [None; 2] };
+        let numbers = [50_000, 50_001, 50_002];
+        let mut together = Together::new(bench_of(&config, &view), vec![choice], &numbers).unwrap();
+        let preview = together.preview(0, ExclusionKind::ScopedTarget);
+        assert!(preview.effective && preview.is_covered && !preview.safe, "{rule} {:?}", preview.corpus);
+    }
+}
+
+/// At every paranoia level there is a request that attacks at the target of requests can be put into.
+#[test]
+fn a_plain_request_has_no_points() {
+    for level in 1..=4 {
+        with_bench_at(level, |bench| {
+            let built = bench.build(None).unwrap();
+            let trial = bench.trial(&built);
+            for (target, path) in [
+                ("ARGS:q", "/"),
+                ("REQUEST_URI", "/shop"),
+                ("REQUEST_URI_RAW", "/items/{id}"),
+                ("REQUEST_FILENAME", "/shop"),
+                ("REQUEST_METHOD:PUT", "/items/{id}"),
+            ] {
+                let target = Target::parse(target.as_bytes()).unwrap();
+                let clean = clean_carrier((&trial, b""), std::iter::empty(), (&target, path), &[]);
+                assert!(clean.is_some(), "level {level}: {target} {path}");
+            }
+        });
+    }
+}
+
+/// A method that no application takes is no reason for an exclusion, and no exclusion lets a program be written.
+#[test]
+fn an_exclusion_of_a_method_is_safe_where_it_is_used_and_writes_no_program() {
+    let put = |method: &str, uri: &str| SampledRequest { method: method.to_owned(), uri: uri.into(), ..sample("a") };
+    let place = |method: &str, path: &str| {
+        let target = Target::parse(format!("REQUEST_METHOD:{method}").as_bytes()).unwrap();
+        Place { rule_id: 911_100, target, path: path.to_owned() }
+    };
+    let preview = |place: &Place, sample: &SampledRequest, callers: usize, seclang: Option<&str>| {
+        let mut preview = Preview::default();
+        with_bench(|bench| {
+            let previews = Previews::new(bench, place.clone(), Some(sample), &[]).unwrap().with_callers(callers);
+            let exclusion = Exclusion::new(ExclusionKind::ScopedTarget, place, 50_000).unwrap();
+            preview = match seclang {
+                Some(seclang) => previews.preview(seclang),
+                None => previews.preview_exclusion(&exclusion),
+            };
+        });
+        preview
+    };
+    for (method, path, uri) in [
+        ("PUT", "/files/{id}", "/files/1"),
+        ("PUT", "/profile", "/profile"),
+        ("DELETE", "/files/{id}.txt", "/files/1.txt"),
+    ] {
+        let (place, sample) = (place(method, path), put(method, uri));
+        let used = preview(&place, &sample, 3, None);
+        assert!(
+            used.effective && used.safe && used.corpus.injected > 5,
+            "{path} {:?} {:?}",
+            used.corpus,
+            used.regressions
+        );
+        let unused = preview(&place, &sample, 0, None);
+        assert!(unused.effective && !unused.is_covered && !unused.safe, "{path}");
+        // What asks for the method alone.
+        let wide = format!(
+            "SecRule REQUEST_METHOD \"@streq {method}\" \"id:50000,phase:1,pass,nolog,ctl:ruleRemoveTargetById=911100;REQUEST_METHOD\""
+        );
+        let wide = preview(&place, &sample, 3, Some(&wide));
+        assert!(wide.effective && !wide.safe && !wide.regressions.is_empty(), "{path} {:?}", wide.corpus);
+    }
+    let program = preview(&place("PUT", "/uploads/shell.jsp"), &put("PUT", "/uploads/shell.jsp"), 3, None);
+    assert!(program.reproduced && !program.effective && !program.safe, "{program:?}");
+}

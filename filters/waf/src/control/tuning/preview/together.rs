@@ -17,7 +17,7 @@ use super::super::exclusion::{Exclusion, ExclusionKind, Kept, Place, free_input,
 use super::super::shape::{Condition, Shape};
 use super::super::target::Target;
 use super::Preview;
-use super::attacks::{Candidate, Hits, Outcome, alone, candidates, outcome, read, seen};
+use super::attacks::{Candidate, Hits, Outcome, alone, injected, outcome, read, seen};
 use super::bench::{Alone, Bench};
 use super::carriers::{carrier, clean_carrier};
 use super::parallel::each;
@@ -82,8 +82,10 @@ struct AtInput {
     target: Target,
     path: String,
     carrier: SampledRequest,
-    /// The carrier is not refused for something else.
+    /// Rules find nothing in the carrier.
     is_clean: bool,
+    /// One of the attacks is on the path.
+    is_on_path: bool,
     /// It is a part of the request that holds other inputs.
     is_whole: bool,
     /// What it is kept from where attacks may pass.
@@ -114,6 +116,7 @@ impl<'a> Together<'a> {
                     path,
                     carrier,
                     is_clean: false,
+                    is_on_path: false,
                     free: Vec::new(),
                     caught: None,
                 });
@@ -213,7 +216,8 @@ impl<'a> Together<'a> {
             self.inject(at, one, &mut preview);
         }
         self.send_alone(one, &mut preview);
-        preview.is_covered = self.inputs.get(*own).is_some_and(|input| input.is_clean) && !self.crosses(choice, kind);
+        let is_met = |input: &AtInput| input.is_clean && (input.is_on_path || kind.is_for_all_paths());
+        preview.is_covered = self.inputs.get(*own).is_some_and(is_met) && !self.crosses(choice, kind);
         preview.judge();
         preview
     }
@@ -275,7 +279,7 @@ impl<'a> Together<'a> {
         let trial = self.bench.trial(&self.built);
         let caught = self.touched(input, |_| true);
         let passed = each(self.bench.threads, &caught, |(candidate, _)| {
-            outcome(&trial, candidate.build(&input.carrier, &input.target).as_ref(), &on) == Outcome::Passed
+            outcome(&trial, candidate.build(&input.carrier, input.at()).as_ref(), &on) == Outcome::Passed
         });
         (caught.len(), passed.into_iter().filter(|passed| *passed).count())
     }
@@ -350,12 +354,14 @@ impl<'a> Together<'a> {
         let Some(input) = self.inputs.get(at) else { return };
         let on = self.elsewhere(at);
         let trial = self.bench.trial(&self.built);
-        let injected: Vec<_> = candidates().iter().filter(|candidate| candidate.payload.is_some()).collect();
-        let caught = each(self.bench.threads, &injected, |candidate| {
-            outcome(&trial, candidate.build(&input.carrier, &input.target).as_ref(), &on)
+        let injected: Vec<_> = injected(&input.target).collect();
+        let tried = each(self.bench.threads, &injected, |candidate| {
+            let tried = candidate.build(&input.carrier, input.at());
+            (outcome(&trial, tried.as_ref(), &on), tried.is_some_and(|tried| tried.is_on_path))
         });
         if let Some(input) = self.inputs.get_mut(at) {
-            input.caught = Some(Arc::new(caught));
+            input.is_on_path = tried.iter().any(|(_, is_on_path)| *is_on_path);
+            input.caught = Some(Arc::new(tried.into_iter().map(|(outcome, _)| outcome).collect()));
         }
     }
 
@@ -370,7 +376,7 @@ impl<'a> Together<'a> {
         touched.retain(|(candidate, _)| shape.is_none_or(|shape| candidate.is_of(shape)));
         let paranoia = self.paranoia();
         let missed = each(self.bench.threads, &touched, |(candidate, caught)| {
-            let tried = candidate.build(&input.carrier, &input.target)?;
+            let tried = candidate.build(&input.carrier, input.at())?;
             let is_by_chance = shape.is_some() && candidate.is_by_chance(caught, paranoia);
             (outcome(&trial, Some(&tried), &on) == Outcome::Passed).then_some((tried, is_by_chance))
         });
@@ -404,8 +410,7 @@ impl<'a> Together<'a> {
         input: &'s AtInput,
         is_meant: impl Fn(&Hits) -> bool,
     ) -> Vec<(&'static Candidate, &'s Outcome)> {
-        let injected = candidates().iter().filter(|candidate| candidate.payload.is_some());
-        let caught = injected.zip(input.caught.as_deref().into_iter().flatten());
+        let caught = injected(&input.target).zip(input.caught.as_deref().into_iter().flatten());
         caught.filter(|(_, outcome)| matches!(outcome, Outcome::Caught(hits) if is_meant(hits))).collect()
     }
 
@@ -445,6 +450,11 @@ impl<'a> Together<'a> {
 }
 
 impl AtInput {
+    /// The input and its path.
+    fn at(&self) -> (&Target, &str) {
+        (&self.target, &self.path)
+    }
+
     fn is(&self, target: &Target, path: &str) -> bool {
         is_same(&self.target, target) && self.path == path
     }

@@ -334,7 +334,10 @@ fn a_match_on_the_paths_of_many_users_has_one_exclusion() {
         .collect();
     let [(path, rule, reach)] = accepted.as_slice() else { panic!("{accepted:?}") };
     assert_eq!(path, "/users/{slug}/profile");
-    assert!(rule.contains(r#"SecRule REQUEST_FILENAME "@rx \A/users/[^/]+/profile\z""#), "{rule}");
+    assert!(
+        rule.contains(r#"SecRule REQUEST_FILENAME "@rx \A/+users(?:;[^/]*)?/+[^/]+/+profile(?:;[^/]*)?/*\z""#),
+        "{rule}"
+    );
     assert!(reach.contains("any name stands for {slug}"), "{reach}");
     let mut other = of_user(1, "the zebra crossing");
     other.headers[1].1 = b"/users/newcomer/profile".to_vec();
@@ -431,9 +434,149 @@ fn a_method_is_excluded_on_the_paths_whose_application_takes_it() {
         sent(3, "DELETE", "/posts", 200, "a"),
         sent(4, "TRACE", "/posts", 200, "a"),
     ];
+    let program = |path: &str| {
+        let mut program = sent(5, "PUT", "", 200, "a");
+        program.headers[1].1 = path.into();
+        program
+    };
+    let programs =
+        ["/posts/shell.jsp", "/posts/shell.PHP/", "/posts/shell.j%73p", "/posts/shell%252ephp", "/posts/1;a.jsp"];
+    let measured = measured.into_iter().chain(programs.map(program));
     tuner.measure(&mut measured.into_iter()).unwrap();
     let report = tuner.report().unwrap();
     assert_eq!(report.document.pointer("/measured/passed_after").and_then(Value::as_u64), Some(1), "the first alone");
+}
+
+/// A method of WebDAV that writes to another path.
+#[test]
+fn a_file_is_moved_to_no_program() {
+    let entities = entities_with(METHODS, true);
+    let sent = |number: u64, destinations: &[&str]| {
+        let mut request = post(number, "a fine day");
+        request.peer = format!("10.{}.0.1:4000", number % 9);
+        (request.headers[0].1, request.headers[1].1) = ("MOVE".into(), format!("/dav/{number}").into_bytes());
+        request.headers.extend(destinations.iter().map(|to| (b"destination".to_vec(), to.as_bytes().to_vec())));
+        request
+    };
+    let mut tuner = WafTuner::new("shop", input(&entities)).unwrap();
+    tuner.learn(&mut (1..=100).map(|number| sent(number, &["https://shop.example/dav/notes.txt"]))).unwrap();
+    tuner.propose(&|_, _| {}).unwrap();
+    let accepted = tuner.exclusions().unwrap();
+    let [(_, one, _)] = accepted.as_slice() else { panic!("{:?}", tuner.verified) };
+    assert_eq!((one.entry.target.as_str(), one.entry.path.as_str()), ("REQUEST_METHOD:MOVE", "/dav/{id}"));
+    let passed = |destinations: &[&str]| {
+        let mut tuner = WafTuner::new("shop", input(&entities)).unwrap();
+        tuner.learn(&mut (1..=100).map(|number| sent(number, &["/dav/notes.txt"]))).unwrap();
+        tuner.verified = accepted.iter().map(|(_, one, _)| (*one).clone()).collect();
+        tuner.measure(&mut [sent(7, destinations)].into_iter()).unwrap();
+        tuner.report().unwrap().document.pointer("/measured/passed_after").and_then(Value::as_u64) == Some(1)
+    };
+    assert!(passed(&["/dav/letters.txt"]) && passed(&["https://shop.example/dav/notes"]));
+    for destinations in [
+        &["/shell.jsp"] as &[&str],
+        &["https://shop.example/dav/shell.PHP"],
+        &["/dav/shell.%6asp"],
+        &["/dav/shell%25252ejsp"],
+        &["/dav/notes.txt", "/shell.jsp"],
+        &[],
+    ] {
+        assert!(!passed(destinations), "{destinations:?}");
+    }
+}
+
+/// A GET of one of 200 addresses in 50 networks.
+fn scanned(number: u64, uri: &str) -> RecordedExchange {
+    let header = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+    RecordedExchange {
+        peer: format!("10.{}.0.{}:4000", number % 50, number / 50 % 4),
+        protocol: b"HTTP/1.1".to_vec(),
+        headers: vec![
+            header(":method", "GET"),
+            header(":path", uri),
+            header(":authority", "shop.example"),
+            header("user-agent", "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"),
+            header("accept", "*/*"),
+        ],
+        status: 200,
+        ..RecordedExchange::default()
+    }
+}
+
+/// Attacks in the target of a request, on a path of a name and on one of identifiers.
+#[test]
+fn attacks_in_the_target_of_requests_are_not_excluded() {
+    let entities = entities_with("@import_preset crs", false);
+    for uri in [
+        "/shop?unix:aaaa|http://x/",
+        "/shop?..%2f..%2fx",
+        "/items/%3Cimg%20src=x%20onerror=alert(1,2)%3E",
+        "/items/7;%3Cimg%20src=x%20onerror=alert(1,2)%3E",
+    ] {
+        let mut tuner = WafTuner::new("shop", input(&entities)).unwrap();
+        tuner.learn(&mut (0..200).map(|number| scanned(number, uri))).unwrap();
+        tuner.propose(&|_, _| {}).unwrap();
+        assert!(!tuner.verified.is_empty(), "{uri}");
+        for one in &tuner.verified {
+            println!("{uri}: {} {} {}: {}", one.entry.rule_id, one.entry.target, one.entry.path, one.note);
+            assert!(
+                !one.accepted,
+                "{uri}: {} {} {}: {}",
+                one.entry.rule_id, one.entry.target, one.entry.path, one.note
+            );
+        }
+    }
+}
+
+/// What catches no attack there is excluded in the target of requests as well.
+#[test]
+fn a_false_positive_in_the_target_of_requests_is_excluded() {
+    for (variable, uri, path, other) in [
+        ("REQUEST_URI", "/shop?a=zebra", "/shop", "/shop?b=zebra"),
+        ("REQUEST_URI_RAW", "/items/7?zebra", "/items/{id}", "/items/8/?a=zebra"),
+        ("QUERY_STRING", "/shop/?a=zebra", "/shop", "/shop?b=zebra"),
+        ("REQUEST_FILENAME", "/items/zebra-0123456789", "/items/{id}", "/items/zebra-1"),
+    ] {
+        let rule =
+            format!("SecRule {variable} \"@contains zebra\" \"id:10053,phase:1,deny,status:403,log,msg:'a zebra'\"");
+        let entities = entities_with(&format!("@import_preset crs\n{rule}"), false);
+        let mut tuner = WafTuner::new("shop", input(&entities)).unwrap();
+        tuner.learn(&mut (0..200).map(|number| scanned(number, uri))).unwrap();
+        tuner.propose(&|_, _| {}).unwrap();
+        let accepted: Vec<(&str, &str)> =
+            tuner.accepted().iter().map(|one| (one.entry.target.as_str(), one.entry.path.as_str())).collect();
+        assert_eq!(accepted, [(variable, path)], "{uri}: {:?}", tuner.verified);
+        tuner.measure(&mut [scanned(1, other), scanned(2, "/other/zebra?zebra")].into_iter()).unwrap();
+        let report = tuner.report().unwrap();
+        assert_eq!(report.document.pointer("/measured/passed_after").and_then(Value::as_u64), Some(1), "{uri}");
+    }
+}
+
+/// A path is one however it is spelt.
+#[test]
+fn an_exclusion_holds_for_every_spelling_of_its_path() {
+    let entities = entities(false);
+    for (uri, path, others) in [
+        ("/posts/7/", "/posts/{id}", ["/posts/8", "//posts//9/", "/posts/7;s=1"]),
+        ("/post/", "/post", ["/post", "/post;s=1/", "//post"]),
+        ("/caf%C3%A9", "/caf%C3%A9", ["/caf%c3%a9", "/caf%C3%A9/", "/c%61f%C3%A9"]),
+        ("/my%20docs", "/my%20docs", ["/my%20docs/", "/my%20docs;s=1", "//my%20docs"]),
+        ("/a;s=1/b", "/a/b", ["/a/b", "/a;s=2/b/", "/a/b;s=1"]),
+    ] {
+        let at = |number: u64, uri: &str| {
+            let mut request = post(number, "the zebra crossing");
+            request.headers[1].1 = uri.into();
+            request
+        };
+        let mut tuner = WafTuner::new("shop", input(&entities)).unwrap();
+        tuner.learn(&mut (1..=100).map(|number| at(number, uri))).unwrap();
+        tuner.propose(&|_, _| {}).unwrap();
+        let accepted: Vec<&str> = tuner.accepted().iter().map(|one| one.entry.path.as_str()).collect();
+        assert_eq!(accepted, [path], "{uri}: {:?}", tuner.verified);
+        tuner.measure(&mut others.iter().chain(&[uri, "/other", "/a/b/c"]).map(|uri| at(1, uri))).unwrap();
+        let report = tuner.report().unwrap();
+        let passed = report.document.pointer("/measured/passed_after").and_then(Value::as_u64);
+        assert_eq!(passed, Some(4), "{uri}");
+    }
 }
 
 #[test]

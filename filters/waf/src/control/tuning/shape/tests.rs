@@ -65,7 +65,7 @@ fn exclusions_are_written_as_chains() {
     let of_token = place("ARGS:token", "/a/{id}");
     assert_eq!(
         written(&of_token, ExclusionKind::ScopedShape, None).unwrap(),
-        "SecRule REQUEST_FILENAME \"@rx \\A/a/[^/]+\\z\" \"id:50001,phase:2,pass,nolog,t:none,chain\"\n\
+        "SecRule REQUEST_FILENAME \"@rx \\A/+a(?:;[^/]*)?/+[^/]+/*\\z\" \"id:50001,phase:2,pass,nolog,t:none,chain\"\n\
          SecRule &ARGS:token \"@eq 1\" \"t:none,chain\"\n\
          SecRule ARGS:token \"@rx \\A[a-z=]{3}\\z\" \"t:none,ctl:ruleRemoveTargetById=942120;ARGS:token\""
     );

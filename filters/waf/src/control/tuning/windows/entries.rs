@@ -115,7 +115,7 @@ mod tests {
             let matched = matched(&format!("ARGS:{}{number}", "n".repeat(240)), &many);
             windows.take("a", &[], &[Matched { path: format!("/{}", "p".repeat(500)), ..matched }]);
         }
-        let (put, _) = windows.changes(&KeptWorkers::default());
+        let put = windows.write_all();
         assert!(put.len() == 1 && put[0].1.len() < 10 * 1024 * 1024, "{}", put[0].1.len());
         let mut again = Windows::default();
         assert!(again.load(&put[0].1).is_some());

@@ -70,7 +70,7 @@ mod tests {
         windows.start("shop", 1);
         windows.learn(&[parameter("ARGS:q", &[1, 2]), parameter("ARGS:p", &[1])]);
         windows.suspect(&[2]);
-        let (put, _) = windows.changes(&KeptWorkers::default());
+        let put = windows.write_all();
         let mut windows = Windows::default();
         assert!(put.iter().all(|(_, bytes)| windows.load(bytes).is_some()), "after a restart too");
         windows.learn(&[parameter("ARGS:Q", &[2, 3])]);

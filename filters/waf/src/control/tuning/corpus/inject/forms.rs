@@ -36,6 +36,19 @@ fn name(pair: &[u8]) -> Option<Vec<u8>> {
     found
 }
 
+/// As it is but for what the target of a request cannot have: blanks, control characters, and the `#` at which it would end.
+pub(super) fn raw(bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(bytes.len());
+    for &byte in bytes {
+        match byte {
+            b' ' | b'#' | 0x7f => text.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            _ if byte.is_ascii_control() => text.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            _ => text.push(byte),
+        }
+    }
+    text
+}
+
 /// Percent-encoded but for what never has to be.
 pub(super) fn encoded(bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes.len());

@@ -29,7 +29,8 @@ pub(super) fn put(request: &mut SampledRequest, target: &Target, payload: &[u8])
     Some(())
 }
 
-fn set(request: &mut SampledRequest, name: &[u8], value: &[u8]) {
+/// Puts a value into a header, which is added if need be.
+pub(super) fn set(request: &mut SampledRequest, name: &[u8], value: &[u8]) {
     let mut found = false;
     for header in request.headers.iter_mut().filter(|header| header.name.eq_ignore_ascii_case(name)) {
         header.value = value.to_vec();

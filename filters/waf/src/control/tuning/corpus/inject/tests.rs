@@ -6,6 +6,7 @@ use seclang::{ENGINE_CONF, Engine, Source, Transaction, TransactionStart};
 
 use super::super::attacks;
 use super::*;
+use crate::control::tuning::exclusion::selects;
 
 fn request(uri: &str, headers: &[(&str, &str)], body: &str) -> SampledRequest {
     let header = |(name, value): &(&str, &str)| SampledHeader {
@@ -112,6 +113,95 @@ fn paths_get_a_segment() {
         assert_eq!(uri(&base, to, "x/../y"), "/a/b/x%2F..%2Fy?c=1", "{to}");
     }
     assert_eq!(uri(&request("/", &[], ""), "REQUEST_FILENAME", "x y"), "/x%20y");
+}
+
+#[test]
+fn targets_of_requests_get_the_payload_and_keep_their_folded_path() {
+    let sent = |uri: &str, (to, path): (&str, &str), spot, payload: &str| {
+        let changed = inject_at(&request(uri, &[], ""), (&target(to), path), spot, payload.as_bytes())?;
+        Some(String::from_utf8(changed.uri).unwrap())
+    };
+    let some = |uri: &str| Some(uri.to_owned());
+    let shop = |spot, payload| sent("/shop?a=1", ("REQUEST_URI_RAW", "/shop"), spot, payload);
+    assert_eq!(shop(Spot::Query, "..%2f|x y#"), some("/shop?..%252f%7Cx%20y%23"));
+    assert_eq!(shop(Spot::RawQuery, "..%2f|x y#"), some("/shop?..%2f|x%20y%23"));
+    assert_eq!(shop(Spot::RawQuery, "abc"), None, "it is the same");
+    assert_eq!(shop(Spot::Path, "<x>"), some("/shop;%3Cx%3E?a=1"));
+    assert_eq!(shop(Spot::Segment, "<x>"), some("/shop/%3Cx%3E?a=1"));
+    for (uri, to, path, expected) in [
+        ("/items/7?a", "REQUEST_FILENAME", "/items/{id}", "/items/%3Cx?a"),
+        ("//items/7/", "REQUEST_FILENAME", "/items/{id}", "//items/%3Cx/"),
+        ("/items;s=1/7;v=2/edit", "REQUEST_FILENAME", "/items/{id}/edit", "/items;s=1/%3Cx/edit"),
+        ("/items/7/edit", "REQUEST_BASENAME", "/items/{id}/edit", "/items/7/edit;%3Cx"),
+        ("/files/7.pdf", "REQUEST_BASENAME", "/files/{id}.pdf", "/files/%3Cx.pdf"),
+        ("/users/ann/7", "REQUEST_URI", "/users/{slug}/{id}", "/users/ann/%3Cx"),
+        ("/users/ann", "REQUEST_URI", "/users/{slug}", "/users/%3Cx"),
+        ("/", "REQUEST_FILENAME", "/", "/;%3Cx"),
+        ("/a/", "REQUEST_FILENAME", "/a", "/a;%3Cx/"),
+    ] {
+        assert_eq!(sent(uri, (to, path), Spot::Path, "<x"), some(expected), "{uri}");
+    }
+}
+
+#[test]
+fn requests_with_a_method_write_programs() {
+    let sent = |uri: &str, method: &str, path: &str, file: &str| {
+        let to = target(&format!("REQUEST_METHOD:{method}"));
+        let changed = inject_at(&request(uri, &[], ""), (&to, path), Spot::Written, file.as_bytes()).unwrap();
+        let to = header(&changed, b"destination").map(|value| String::from_utf8(value.to_vec()).unwrap());
+        (changed.method, String::from_utf8(changed.uri).unwrap(), to)
+    };
+    let expected =
+        |method: &str, uri: &str, to: Option<&str>| (method.to_owned(), uri.to_owned(), to.map(str::to_owned));
+    assert_eq!(sent("/f/1", "PUT", "/f/{id}", "a.j%73p"), expected("PUT", "/f/a.j%73p", None));
+    assert_eq!(sent("/f", "PUT", "/f", "a.jsp"), expected("PUT", "/f;a.jsp", None));
+    assert_eq!(sent("/f/1", "MOVE", "/f/{id}", "/a.jsp"), expected("MOVE", "/f/1", Some("/a.jsp")));
+}
+
+/// An exclusion says nothing about attacks on a path on which it does not hold.
+#[test]
+fn all_attacks_but_those_with_a_segment_more_are_on_the_path_of_an_exclusion() {
+    let samples = [
+        ("/", "/"),
+        ("/shop?a=1", "/shop"),
+        ("/shop;s=1/cart/?a=1", "/shop/cart"),
+        ("/items/7", "/items/{id}"),
+        ("/items/7/edit?a", "/items/{id}/edit"),
+        ("/files/7.pdf", "/files/{id}.pdf"),
+        ("/users/ann/posts/7", "/users/{slug}/posts/{id}"),
+        ("/caf%C3%A9/7/", "/caf%C3%A9/{id}"),
+    ];
+    let targets = [
+        "ARGS:a",
+        "QUERY_STRING",
+        "REQUEST_LINE",
+        "REQUEST_URI",
+        "REQUEST_URI_RAW",
+        "REQUEST_FILENAME",
+        "REQUEST_BASENAME",
+        "REQUEST_HEADERS:x-a",
+        "REQUEST_COOKIES:a",
+        "REQUEST_METHOD:PUT",
+        "REQUEST_METHOD:MOVE",
+    ];
+    for (to, (uri, path)) in targets.iter().flat_map(|to| samples.iter().map(move |sample| (to, *sample))) {
+        let (to, base) = (target(to), request(uri, &[], ""));
+        let mut placed = 0;
+        for spot in spots(&to) {
+            let payloads: Vec<&String> = match spot {
+                Spot::Written => attacks().iter().flat_map(|attack| &attack.writes).collect(),
+                _ => attacks().iter().filter_map(|attack| attack.payload.as_ref()).collect(),
+            };
+            for payload in payloads {
+                // Rules see an escaped slash in a path as the end of a segment.
+                let is_other_path = *spot == Spot::Segment || *spot == Spot::Path && payload.contains('/');
+                let Some(changed) = inject_at(&base, (&to, path), *spot, payload.as_bytes()) else { continue };
+                assert!(is_other_path || selects(path, &changed.uri), "{to} {path} {spot:?} {payload}: {changed:?}");
+                placed += usize::from(!is_other_path);
+            }
+        }
+        assert!(placed > if to.method().is_some() { 5 } else { 100 }, "{to} {path}: {placed}");
+    }
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Together<'_> {
                 let is_by_chance = candidate.is_by_chance(caught, paranoia)
                     && here.iter().any(|(_, _, shape)| shape.is_some_and(|shape| candidate.is_of(shape)));
                 !is_by_chance
-                    && outcome(trial, candidate.build(&input.carrier, &input.target).as_ref(), b"") == Outcome::Passed
+                    && outcome(trial, candidate.build(&input.carrier, input.at()).as_ref(), b"") == Outcome::Passed
             });
             for ((_, caught), _) in touched.iter().zip(passed).filter(|(_, passed)| *passed) {
                 let Outcome::Caught(hits) = caught else { continue };

@@ -51,8 +51,9 @@ impl Rule {
 
     /// Whether the rule is about a request.
     pub(crate) fn covers(&self, request: &Request, path: &PathReadings<'_>) -> bool {
-        let method = self.methods.is_empty() || self.methods.iter().any(|method| method.as_bytes() == request.method);
-        method && self.scope.covers(path)
+        // Some backends take methods in any case.
+        let is_same = |method: &String| method.as_bytes().eq_ignore_ascii_case(&request.method);
+        (self.methods.is_empty() || self.methods.iter().any(is_same)) && self.scope.covers(path)
     }
 
     /// Whether it is about a request, whatever the backend takes the path for.

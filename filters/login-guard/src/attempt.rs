@@ -54,7 +54,7 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     pub(crate) fn new(
-        Watched { kind, surely }: Watched,
+        Watched { kind, surely, .. }: Watched,
         (found, body): (&Credentials, &[u8]),
         exchange: &Exchange,
         (pseudonyms, now): (&Pseudonyms, u64),

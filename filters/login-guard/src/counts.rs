@@ -252,6 +252,8 @@ impl Counts {
             [(&self.wide, source, true), (&self.wide, network, false), (&self.wide_day, source, false)]
         {
             if set.contains(host, &key(What::Failed, subject), user).0 {
+                // The two are compared by their numbers, so they have to expire together.
+                set.insert(host, &key(What::Failed, subject), user);
                 let resolved = set.insert(host, &key(What::Resolved, subject), user).membership;
                 if counts && !known && resolved == Membership::Added {
                     self.sum(What::Resolved, attempt, alarm, host);

@@ -4,14 +4,18 @@
 //! that may be the user counts as an account, and each that may be the password as a password.
 
 mod account;
+mod charset;
 mod form;
 mod json;
+mod media;
 mod multipart;
+mod transfer;
 
-use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use exchange::Request;
+use std::borrow::Cow;
+
+use charset::Charset;
+use exchange::{Headers, Request};
+use media::Media;
 use sha2::{Digest as _, Sha256};
 
 /// The longest value that is kept, in bytes; of a longer one its beginning and a hash of all of it.
@@ -81,22 +85,29 @@ impl Fields {
         if let Some(kind) = self.kind(name) {
             found.take(kind, place, name, value);
         }
+        // A field in which a form names its charset.
+        if name.eq_ignore_ascii_case(b"_charset_") && Charset::named(value) != Charset::Usual {
+            (found.odd, found.hides) = (true, true);
+        }
     }
 
     /// Reads what is in front of the body: basic authentication (RFC 7617), and the query, which some backends read like a form.
     pub(crate) fn of_head(&self, request: &Request) -> Credentials {
         let mut found = Credentials::default();
         form::read((b"query", b""), request.query(), self, &mut found);
-        match request.headers.get("authorization").map_or(Basic::None, basic) {
-            Basic::None => {}
-            Basic::Pair(user, password) => {
-                found.add_user((b"basic", b""), b"", &user);
-                found.add_password(&password);
+        let mut entries = request.headers.all("authorization").flat_map(basics);
+        for (number, entry) in entries.by_ref().take(MAX_BASIC).enumerate() {
+            found.odd |= number > 0 || entry.is_odd;
+            match entry.pair {
+                Some((user, password)) => {
+                    found.add_user((b"basic", b""), b"", &user);
+                    found.add_password(&password);
+                }
+                None => found.add_user((b"basic", b"odd"), b"", entry.encoded),
             }
-            Basic::Odd(all) => {
-                found.add_user((b"basic", b"odd"), b"", &all);
-                found.odd = true;
-            }
+        }
+        if entries.next().is_some() {
+            (found.odd, found.hides) = (true, true);
         }
         if found.hides {
             // Requests that hide the user behind different fields are different.
@@ -105,25 +116,46 @@ impl Fields {
         found
     }
 
-    /// Reads a body by its content type, and by how it begins: some backends read JSON whatever the type says. `coded`: the body has
-    /// a content coding, so that the backend reads another one.
+    /// Reads a body by its content type, and by how it begins: some backends read JSON whatever the type says. `coded`: the backend reads
+    /// other bytes, or other characters in them.
     pub(crate) fn read_body(&self, content_type: &[u8], coded: bool, body: &[u8], found: &mut Credentials) {
-        let media = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        let looks_like_json = body.iter().find(|byte| !is_before_json(**byte)).is_some_and(|byte| b"{[".contains(byte));
-        let is_json = ends_with(media, b"json");
+        let media = Media::of(content_type);
+        let text = charset::text(body, Charset::of(content_type));
+        let first = text.utf8.iter().copied().find(|byte| !is_before_text(*byte));
+        let looks_like_json = matches!(first, Some(b'{' | b'['));
         let before = found.users.len();
-        if is_json || looks_like_json {
-            json::read(body, self, found);
+        if media.is_json || looks_like_json {
+            json::read(&text.utf8, self, found);
         }
-        if media.eq_ignore_ascii_case(b"multipart/form-data") {
+        if media.is_multipart {
             multipart::read(content_type, body, self, found);
-        } else if !is_json && (!looks_like_json || ends_with(media, b"form-urlencoded")) {
-            form::read((b"form", b""), body, self, found);
         }
-        found.note([b"media".as_slice(), &media.to_ascii_lowercase()]);
-        // Where the body has no user that can be read, it may have one that the backend reads.
-        found.odd |= coded || (found.users.len() == before && !body.trim_ascii().is_empty());
+        if media.is_form {
+            form::read((b"form", b""), body, self, found);
+            if let Cow::Owned(other) = &text.utf8 {
+                form::read((b"form", b"text"), other, self, found);
+            }
+        }
+        found.note([b"media".as_slice(), &media.name.to_ascii_lowercase()]);
+        // Parts may have files in them, and what the guard does not know may be binary.
+        let is_text = media.is_json || looks_like_json || (media.is_form && !media.is_odd);
+        found.odd |= text.is_doubtful && is_text;
+        found.hides |= text.is_doubtful && is_text;
+        // Some backends read XML whatever the type says. And where the body has no user that can be read, it may have one that the
+        // backend reads.
+        let is_empty = body.trim_ascii().is_empty();
+        found.odd |= coded || first == Some(b'<') || (!is_empty && (media.is_odd || found.users.len() == before));
     }
+}
+
+/// Whether the backend reads other characters than the guard in the bytes of a body, by the charset of its content type.
+pub(crate) fn has_foreign_charset(content_type: &[u8]) -> bool {
+    Charset::of(content_type) == Charset::Foreign
+}
+
+/// The content type of a message; of several all, between commas.
+pub(crate) fn content_type(headers: &Headers) -> Vec<u8> {
+    headers.all("content-type").collect::<Vec<_>>().join(b",".as_slice())
 }
 
 impl Credentials {
@@ -221,41 +253,41 @@ fn chained<const PARTS: usize>(before: &[u8; HASH], parts: [&[u8]; PARTS]) -> [u
     hash.finalize().into()
 }
 
-/// What basic authentication says.
-enum Basic {
-    None,
-    /// A user and a password.
-    Pair(Vec<u8>, Vec<u8>),
-    /// What cannot be read here, and may be by the backend.
-    Odd(Vec<u8>),
+/// The most readings of basic authentication that are taken.
+const MAX_BASIC: usize = 4;
+
+/// What a header says of basic authentication.
+struct Basic<'a> {
+    encoded: &'a [u8],
+    /// The user and the password; `None` where it cannot be read here, and may be by the backend.
+    pair: Option<(Vec<u8>, Vec<u8>)>,
+    /// Backends read it in several ways.
+    is_odd: bool,
 }
 
-/// Base64 as lenient backends read it: without padding, with bits behind the end.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
-
-fn basic(authorization: &[u8]) -> Basic {
-    let Some((scheme, encoded)) = authorization.trim_ascii_start().split_at_checked(6) else { return Basic::None };
-    let encoded = encoded.trim_ascii();
-    if !scheme.eq_ignore_ascii_case(b"basic ") || encoded.is_empty() {
-        return Basic::None;
-    }
-    // Backends take the URL-safe letters too, and leave out what is no letter of base64.
-    let letters = encoded.iter().filter_map(|byte| match byte {
-        b'-' => Some(b'+'),
-        b'_' => Some(b'/'),
-        b'+' | b'/' => Some(*byte),
-        letter => letter.is_ascii_alphanumeric().then_some(*letter),
+/// What a header says of basic authentication: of several headers, which gateways join by commas, each.
+fn basics(authorization: &[u8]) -> impl Iterator<Item = Basic<'_>> {
+    let is_list = authorization.contains(&b',');
+    // Some leave a comma out, as they do with all that is no letter of base64.
+    let whole = is_list.then_some(authorization);
+    let entries = authorization.split(|byte| *byte == b',').chain(whole).map(<[u8]>::trim_ascii);
+    let encoded = entries.flat_map(|entry| {
+        let (scheme, behind) = entry.split_at_checked(5).unwrap_or_default();
+        let is_basic = scheme.eq_ignore_ascii_case(b"basic");
+        let is_apart = behind.first().is_some_and(|byte| byte.is_ascii_whitespace());
+        let whole = behind.trim_ascii();
+        // Some do not look at what is behind the scheme: they cut off so many letters, and one more or none.
+        let cut = behind.get(1..).filter(|_| !is_apart).map(<[u8]>::trim_ascii);
+        let readings = [Some(whole), cut].map(|encoded| encoded.filter(|text| is_basic && !text.is_empty()));
+        readings.into_iter().flatten().map(move |encoded| (encoded, !is_apart))
     });
-    let decoded = LENIENT.decode(letters.collect::<Vec<u8>>()).unwrap_or_default();
-    match decoded.iter().position(|byte| *byte == b':').and_then(|colon| decoded.split_at_checked(colon)) {
-        Some((user, password)) => Basic::Pair(user.to_vec(), password.get(1..).unwrap_or_default().to_vec()),
-        None => Basic::Odd(encoded.to_vec()),
-    }
+    encoded.map(move |(encoded, is_odd)| {
+        let decoded = transfer::base64(encoded);
+        let colon = decoded.iter().position(|byte| *byte == b':');
+        let pair = colon.and_then(|colon| decoded.split_at_checked(colon));
+        let pair = pair.map(|(user, password)| (user.to_vec(), password.get(1..).unwrap_or_default().to_vec()));
+        Basic { encoded, is_odd: is_odd || is_list || pair.is_none(), pair }
+    })
 }
 
 /// A name as the most lenient of backends compare it: the innermost of `user[name]`, up to a NUL, without blanks around it, in any case.
@@ -276,8 +308,8 @@ fn folded(name: &[u8]) -> Vec<u8> {
     inner.replace(['.', ' ', '['], "_").into_bytes()
 }
 
-/// White space, byte order marks, and the NULs of wide encodings.
-fn is_before_json(byte: u8) -> bool {
+/// White space, and byte order marks, of which there may be several.
+fn is_before_text(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, 0 | 0xef | 0xbb | 0xbf | 0xfe | 0xff)
 }
 

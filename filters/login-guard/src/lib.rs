@@ -19,15 +19,15 @@ mod report;
 use std::cell::Cell;
 
 use exchange::{
-    Answer, Body, BodyNeed, Build, Exchange, Host, PathReadings, Plugin, PluginDefinition, Request, Role, Scope, Slot,
-    Verdict,
+    Answer, Body, BodyNeed, Build, Exchange, HeaderChange, Host, LaxPath, PathReadings, Plugin, PluginDefinition,
+    Reach, Request, Role, Scope, Slot, Verdict, codings, spelling,
 };
 use prost::Message as _;
 
 use attempt::Attempt;
 use breached::{Breached, Digest, Looked};
 use counts::Counts;
-use credentials::{Credentials, Fields};
+use credentials::{Credentials, Fields, content_type, has_foreign_charset};
 pub use messages::{BreachedPasswords, BreachedRange, Endpoint, EndpointKind, LoginGuardStep, LoginLimits};
 use outcome::Outcomes;
 use patterns::{Finding, Pattern, Subject, is_charged};
@@ -37,7 +37,7 @@ use pseudonym::Pseudonyms;
 pub const PLUGIN: PluginDefinition = PluginDefinition::new("login-guard", build).role(Role::Detector);
 
 struct LoginGuard {
-    endpoints: Vec<(EndpointKind, Scope)>,
+    endpoints: Vec<Place>,
     methods: Vec<String>,
     fields: Fields,
     outcomes: Outcomes,
@@ -53,6 +53,14 @@ struct LoginGuard {
     with_password: Cell<u32>,
 }
 
+/// Where an endpoint is.
+struct Place {
+    kind: EndpointKind,
+    scope: Scope,
+    /// Its path in plain text; empty if it is not known.
+    path: String,
+}
+
 /// A request to an endpoint, and its credentials in front of the body, which is still to come.
 struct Expected(Watched, Credentials);
 
@@ -60,9 +68,11 @@ struct Expected(Watched, Credentials);
 #[derive(Debug, Clone, Copy)]
 struct Watched {
     kind: EndpointKind,
-    /// The path names the endpoint. Others may name anything, an endpoint among it: they count where they have a user, and an answer
-    /// to them is no success of a login.
+    /// The path names the endpoint, whatever backend reads it. An answer to another one is no success of a login.
     surely: bool,
+    /// Some backend takes the path for that of the endpoint. Others may name anything, an endpoint among it: they count where they have a
+    /// user.
+    reached: bool,
 }
 
 /// How many successes with a password there have to be before one without is none: an answer to a form without its password says
@@ -72,7 +82,8 @@ const WITH_PASSWORD: u32 = 20;
 fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
     let step = LoginGuardStep::decode(config).map_err(|error| error.to_string())?;
     let endpoint = |endpoint: &Endpoint| {
-        Ok::<_, String>((endpoint.kind(), Scope::new(std::slice::from_ref(&endpoint.pattern), &[])?))
+        let scope = Scope::new(std::slice::from_ref(&endpoint.pattern), &[])?;
+        Ok::<_, String>(Place { kind: endpoint.kind(), scope, path: endpoint.path.clone() })
     };
     Ok(Box::new(LoginGuard {
         endpoints: step.endpoints.iter().map(endpoint).collect::<Result<_, _>>()?,
@@ -97,7 +108,13 @@ impl Plugin for LoginGuard {
         }
         let Some(watched) = self.endpoint(&exchange.request) else { return Verdict::Pass };
         if self.outcomes.reads_bodies() {
-            exchange::codings::limit(exchange);
+            codings::limit(exchange);
+            // In a part of a body there may be no marker.
+            for name in ["range", "if-range"] {
+                if exchange.request.headers.get(name).is_some() {
+                    exchange.change_request(HeaderChange::remove(name), host);
+                }
+            }
         }
         let mut head = self.fields.of_head(&exchange.request);
         if head == Credentials::default() && !has_body {
@@ -110,7 +127,7 @@ impl Plugin for LoginGuard {
         }
         // The body of a stream is not held, and may be any login.
         let unread = if has_body { host.random().to_le_bytes().to_vec() } else { Vec::new() };
-        let hides = head.hides || (has_body && watched.surely);
+        let hides = head.hides || (has_body && watched.reached);
         let mut found = head;
         (found.odd, found.hides) = (found.odd || has_body, hides);
         self.arrived(watched, (&found, &unread), exchange, slot, host)
@@ -119,9 +136,9 @@ impl Plugin for LoginGuard {
     fn request_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let Some(Expected(watched, mut found)) = slot.take::<Expected>() else { return Verdict::Pass };
         let coded = is_coded(&exchange.request);
-        let content_type = exchange.request.headers.get("content-type").unwrap_or_default().trim_ascii();
-        self.fields.read_body(content_type, coded, body.bytes, &mut found);
-        found.hides |= watched.surely && (coded || !body.complete);
+        let content_type = content_type(&exchange.request.headers);
+        self.fields.read_body(&content_type, coded, body.bytes, &mut found);
+        found.hides |= watched.reached && (coded || !body.complete);
         if body.complete {
             return self.arrived(watched, (&found, body.bytes), exchange, slot, host);
         }
@@ -146,7 +163,9 @@ impl Plugin for LoginGuard {
         if attempt.kind == EndpointKind::Login && has_body && self.outcomes.needs_body(response) {
             return Verdict::NeedBody(BodyNeed { limit: self.body_limit });
         }
-        self.settle(exchange, None, slot, host)
+        // Without a body nothing is left to read.
+        let body = (!has_body).then_some(Body { bytes: &[], complete: true });
+        self.settle(exchange, body, slot, host)
     }
 
     fn response_body(&self, exchange: &mut Exchange, body: Body<'_>, slot: &mut Slot, host: &dyn Host) -> Verdict {
@@ -156,12 +175,32 @@ impl Plugin for LoginGuard {
 
 impl LoginGuard {
     fn endpoint(&self, request: &Request) -> Option<Watched> {
-        if !self.methods.iter().any(|method| method.as_bytes() == request.method) {
+        if !self.methods.iter().any(|method| method.as_bytes().eq_ignore_ascii_case(&request.method)) {
             return None;
         }
         let path = PathReadings::of(request.path_only());
-        let (kind, _) = self.endpoints.iter().find(|(_, scope)| scope.covers(&path))?;
-        Some(Watched { kind: *kind, surely: !path.is_ambiguous() })
+        let covering = self.endpoints.iter().find(|place| place.scope.covers(&path))?;
+        if !path.is_ambiguous() {
+            return Some(Watched { kind: covering.kind, surely: true, reached: true });
+        }
+        // It is covered by each of them.
+        let reached = self.reached(request.path_only());
+        Some(Watched { kind: reached.unwrap_or(covering).kind, surely: false, reached: reached.is_some() })
+    }
+
+    /// The endpoint that some backend may take an ambiguous path for.
+    fn reached(&self, path: &[u8]) -> Option<&Place> {
+        let lax = LaxPath::of(path);
+        let spellings = std::iter::once(path.to_vec()).chain(spelling::decoded(path));
+        let spellings: Vec<Vec<u8>> = spellings.map(|path| spelling::canonical(&path)).collect();
+        self.endpoints.iter().find(|place| {
+            let is_near = || lax.reach(place.path.as_bytes()) != Reach::Elsewhere;
+            let is_spelling = |path: &Vec<u8>| match PathReadings::of(path) {
+                PathReadings::Ambiguous => false,
+                readings => place.scope.covers(&readings),
+            };
+            spellings.iter().any(is_spelling) || (!place.path.is_empty() && is_near())
+        })
     }
 
     /// The credentials of a request are there: what is known of them counts before the backend sees it.
@@ -173,7 +212,7 @@ impl LoginGuard {
         slot: &mut Slot,
         host: &dyn Host,
     ) -> Verdict {
-        if !watched.surely && found.users.is_empty() && !found.hides {
+        if !watched.reached && found.users.is_empty() && !found.hides {
             return Verdict::Pass;
         }
         let mut attempt = Attempt::new(watched, (found, body), exchange, (&self.pseudonyms, host.now()));
@@ -292,10 +331,10 @@ impl LoginGuard {
     }
 }
 
-/// Whether the body of a request has a content coding.
+/// Whether the backend reads another text in the body of a request than the guard: it has a content coding, or a charset in which bytes of
+/// ASCII stand for other characters.
 fn is_coded(request: &Request) -> bool {
-    let coding = request.headers.get("content-encoding").unwrap_or_default().trim_ascii();
-    !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")
+    !codings::is_identity(&codings::list(&request.headers)) || has_foreign_charset(&content_type(&request.headers))
 }
 
 #[cfg(test)]

@@ -53,6 +53,9 @@ pub struct Endpoint {
     /// What is done there.
     #[prost(enumeration = "EndpointKind", tag = "2")]
     pub kind: i32,
+    /// The path in plain text, without a `*` at its end.
+    #[prost(string, tag = "3")]
+    pub path: String,
 }
 
 /// What is done at an endpoint.

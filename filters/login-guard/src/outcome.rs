@@ -5,6 +5,7 @@ use memchr::memmem;
 use response_scan::Inspection;
 
 use crate::EndpointKind;
+use crate::credentials::{content_type, has_foreign_charset};
 
 /// What the response to a failed login looks like.
 pub(crate) struct Outcomes {
@@ -28,8 +29,9 @@ impl Outcomes {
         self.reads_bodies() && (200..300).contains(&response.status) && Inspection::of(response, &[]).is_some()
     }
 
-    /// Whether a login has succeeded; `None` where the response does not say. Of a registration, and of a request for a new
-    /// password, each counts as a failure that the backend has answered: it says the same for any account.
+    /// Whether a login has succeeded; `None` where the response does not say, and where it may say so in a part of its body that was not
+    /// read. Of a registration, and of a request for a new password, each counts as a failure that the backend has answered: it says the
+    /// same for any account. `body` is `None` if there is one that was not read.
     pub(crate) fn of(&self, kind: EndpointKind, response: &Response, body: Option<Body<'_>>) -> Option<bool> {
         let status = response.status;
         if kind != EndpointKind::Login {
@@ -41,13 +43,23 @@ impl Outcomes {
         match status {
             // 301, 307 and 308 send the same request elsewhere (`/login/`), and 304 answers no login.
             302 | 303 => Some(!self.marked(response.headers.get("location").unwrap_or_default())),
-            200..300 => {
-                let text = body.zip(Inspection::of(response, &[]));
-                let text = text.map(|(body, inspection)| inspection.text(body, &response.headers));
-                Some(!text.is_some_and(|text| self.marked(&text.units())))
-            }
+            200..300 if self.marker.is_empty() => Some(true),
+            200..300 => self.of_body(response, body?),
             _ => None,
         }
+    }
+
+    /// Whether a body has the marker, or surely has not.
+    fn of_body(&self, response: &Response, body: Body<'_>) -> Option<bool> {
+        if body.complete && body.bytes.is_empty() {
+            return Some(true);
+        }
+        let text = Inspection::of(response, &[])?.text(body, &response.headers);
+        if self.marked(&text.units()) {
+            return Some(false);
+        }
+        let is_read = text.complete && !text.undecoded && !has_foreign_charset(&content_type(&response.headers));
+        is_read.then_some(true)
     }
 
     fn marked(&self, text: &[u8]) -> bool {

@@ -114,7 +114,8 @@ fn stuffing(seen: &Seen, limits: &LoginLimits) -> Option<Finding> {
         (subject, times, format!("logins to {failed} accounts failed from {of}{span}"))
     };
     // One account may be tried with many passwords as well. A user who got in at last has needed three tries or so.
-    let tries = seen.source.tries.saturating_sub(3 * seen.source.resolved) * u32::from(seen.source.unresolved() > 0);
+    let is_open = seen.source.unresolved() > 0 || seen.failed_here;
+    let tries = seen.source.tries.saturating_sub(3 * seen.source.resolved) * u32::from(is_open);
     let room = f64::from(limits.source_failures) + ORDINARY * f64::from(seen.source.succeeded);
     let many = (Subject::Source, ratio(tries, room), format!("{tries} different logins failed from one source"));
     // A caller that has logged in to anything is not taken for a part of an attack that others make.

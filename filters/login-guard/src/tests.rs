@@ -31,7 +31,11 @@ fn limits() -> LoginLimits {
 fn step() -> LoginGuardStep {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     LoginGuardStep {
-        endpoints: vec![Endpoint { pattern: "^/login$".into(), kind: EndpointKind::Login.into() }],
+        endpoints: vec![Endpoint {
+            pattern: "^/login$".into(),
+            kind: EndpointKind::Login.into(),
+            path: "/login".into(),
+        }],
         methods: words(&["POST"]),
         username_fields: words(&[
             "username",

@@ -169,6 +169,18 @@ fn a_rule_has_a_count_and_limits_of_its_own() {
     assert_eq!(banned(&host).len(), 3, "with another method the first rule does not match, and the second does");
 }
 
+#[test]
+fn methods_of_a_rule_match_in_any_case() {
+    let login = Fail2BanRule { pattern: "^/login$".into(), methods: vec!["POST".into()], ..limits(1) };
+    let chain = chain(&Fail2BanStep { rules: vec![login], ..step() });
+    let host = FakeHost::at(NOW);
+    for (number, method) in ["POST", "post", "pOsT"].iter().enumerate() {
+        let request = Request { method: method.as_bytes().to_vec(), path: b"/login".to_vec(), ..Request::default() };
+        send_as(&chain, &host, &format!("192.0.2.{number}"), request, 401);
+        assert_eq!(banned(&host).len(), number + 1, "{method}");
+    }
+}
+
 /// A lax rule is no way around the general limits, by a path that only some backends take for one of the rule.
 #[test]
 fn a_path_that_may_be_anything_has_the_strictest_limits() {

@@ -252,7 +252,7 @@ fn endpoint(entry: &Value) -> Result<Endpoint, FieldProblem> {
         PathKind::Registration => EndpointKind::Registration,
         PathKind::Reset => EndpointKind::Reset,
     };
-    Ok(Endpoint { pattern, kind: kind.into() })
+    Ok(Endpoint { pattern, kind: kind.into(), path: name.to_owned() })
 }
 
 /// A character of a path in a regular expression.

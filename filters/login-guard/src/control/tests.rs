@@ -46,6 +46,8 @@ fn paths_become_patterns() {
             r"^/a(?:\.[A-Za-z0-9]{1,8})?/?$"
         ]
     );
+    let paths: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.path.as_str()).collect();
+    assert_eq!(paths, ["/login", "/api/v1.0/auth", "/signup", "/reset", "/a"]);
     let kinds: Vec<EndpointKind> = endpoints.iter().map(Endpoint::kind).collect();
     assert_eq!(kinds[1..4], [EndpointKind::Login, EndpointKind::Registration, EndpointKind::Reset]);
 }

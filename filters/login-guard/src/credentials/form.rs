@@ -1,5 +1,7 @@
 //! `application/x-www-form-urlencoded`.
 
+use exchange::spelling;
+
 use super::{Credentials, Fields, Place};
 
 /// The most fields that are read.
@@ -23,24 +25,44 @@ fn pieces(pair: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::once(pair).chain(pair.split(move |byte| separates && *byte == b';').filter(move |_| separates))
 }
 
-/// Undoes `+` and percent-encoding; what is no escape stays.
+/// Undoes `+`, percent-encoding and the `%u0041` of .NET; what is no escape stays.
 fn decoded(text: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [first, behind @ ..] = rest {
-        let escape = match (first, behind) {
-            (b'%', [high, low, behind @ ..]) => {
-                digit(*high).zip(digit(*low)).map(|(high, low)| (high << 4 | low, behind))
-            }
-            _ => None,
-        };
-        let (byte, behind) = escape.unwrap_or((if *first == b'+' { b' ' } else { *first }, behind));
-        bytes.push(byte);
         rest = behind;
+        match first {
+            b'+' => bytes.push(b' '),
+            b'%' => {
+                if let Some((byte, behind)) = spelling::escaped(behind) {
+                    bytes.push(byte);
+                    rest = behind;
+                } else if let Some((character, behind)) = wide(behind) {
+                    bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                    rest = behind;
+                } else {
+                    bytes.push(*first);
+                }
+            }
+            _ => bytes.push(*first),
+        }
     }
     bytes
 }
 
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+/// The character that `%u0041`, or two of them for one beyond U+FFFF, stand for, and what is behind it; without the first percent sign.
+fn wide(text: &[u8]) -> Option<(char, &[u8])> {
+    let (first, behind) = unit(text)?;
+    let second = behind.strip_prefix(b"%").and_then(unit);
+    if let (0xd800..0xdc00, Some((second @ 0xdc00..0xe000, behind))) = (first, second) {
+        return char::from_u32(0x1_0000 + ((first & 0x3ff) << 10 | second & 0x3ff)).zip(Some(behind));
+    }
+    Some((char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER), behind))
+}
+
+fn unit(text: &[u8]) -> Option<(u32, &[u8])> {
+    let digits = text.strip_prefix(b"u").or_else(|| text.strip_prefix(b"U"))?;
+    let (high, behind) = spelling::escaped(digits)?;
+    let (low, behind) = spelling::escaped(behind)?;
+    Some((u32::from(high) << 8 | u32::from(low), behind))
 }

@@ -1,7 +1,5 @@
 //! JSON, with fields at any depth.
 
-use std::borrow::Cow;
-
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -9,13 +7,14 @@ use super::{Credentials, Fields, MAX_TAKEN};
 
 /// The most names that are looked at.
 const MAX_NAMES: usize = 4096;
+/// The most digits of an integer that is made of a number in another spelling.
+const MAX_DIGITS: usize = 64;
 
-/// Takes the values of all fields. Names that occur twice in an object count twice: parsers differ in which they take.
+/// Takes the values of all fields of a text in UTF-8. Names that occur twice in an object count twice: parsers differ in which they take.
 pub(super) fn read(body: &[u8], fields: &Fields, found: &mut Credentials) {
-    let body = narrow(body);
     // What is no JSON may be read in another way by the backend, or by a lenient parser in this one.
-    found.odd |= serde_json::from_slice::<Value>(&body).is_err();
-    let (mut rest, mut names) = (body.as_ref(), 0);
+    found.odd |= serde_json::from_slice::<Value>(body).is_err();
+    let (mut rest, mut names) = (body, 0);
     // Where a field is: the names and brackets in front of it.
     let mut path = Sha256::new();
     while let Some((before, token, behind)) = string(rest) {
@@ -43,7 +42,9 @@ pub(super) fn read(body: &[u8], fields: &Fields, found: &mut Credentials) {
             }
             Some(b'-' | b'0'..=b'9') => {
                 let end = value.iter().position(|byte| b",}] \t\r\n".contains(byte)).unwrap_or(value.len());
-                take(value.get(..end).unwrap_or_default());
+                let number = value.get(..end).unwrap_or_default();
+                take(number);
+                numbers(number).iter().for_each(|same| take(same));
             }
             // A backend may make a user of a list or an object.
             Some(b'[') => {
@@ -56,12 +57,44 @@ pub(super) fn read(body: &[u8], fields: &Fields, found: &mut Credentials) {
     }
 }
 
-/// The text without the NULs that UTF-16 and UTF-32, which parsers recognise, have beside characters of ASCII.
-fn narrow(body: &[u8]) -> Cow<'_, [u8]> {
-    if !body.contains(&0) {
-        return Cow::Borrowed(body);
+/// The other texts that backends make of a number, which has many spellings: the integer that it is, exactly, and that of the nearest
+/// double. Of an integer that is written as one there are none.
+fn numbers(number: &[u8]) -> Vec<Vec<u8>> {
+    let digits = number.strip_prefix(b"-").unwrap_or(number);
+    let is_plain = digits.iter().all(u8::is_ascii_digit) && (digits.len() == 1 || digits.first() != Some(&b'0'));
+    if is_plain && number != b"-0" {
+        return Vec::new();
     }
-    Cow::Owned(body.iter().copied().filter(|byte| *byte != 0).collect())
+    let double = std::str::from_utf8(number).ok().and_then(|text| text.parse::<f64>().ok());
+    // Without the sign of -0.
+    let double = double.filter(|double| double.is_finite()).map(|double| (double + 0.0).to_string().into_bytes());
+    integer(number).into_iter().chain(double).collect()
+}
+
+/// The integer of up to [`MAX_DIGITS`] digits that a number in JSON is.
+fn integer(number: &[u8]) -> Option<Vec<u8>> {
+    let (sign, number) = match number.strip_prefix(b"-") {
+        Some(digits) => (&b"-"[..], digits),
+        None => (&b""[..], number),
+    };
+    let mut halves = number.splitn(2, |byte| matches!(byte, b'e' | b'E'));
+    let (mantissa, exponent) = (halves.next()?, halves.next().unwrap_or(b"0"));
+    let exponent: i64 = std::str::from_utf8(exponent).ok()?.parse().ok()?;
+    let mut halves = mantissa.splitn(2, |byte| *byte == b'.');
+    let (whole, fraction) = (halves.next()?, halves.next().unwrap_or_default());
+    let mut digits = [whole, fraction].concat();
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    // How many digits are in front of the point.
+    let places = i64::try_from(whole.len()).ok()?.checked_add(exponent)?;
+    let Some(first) = digits.iter().position(|digit| *digit != b'0') else { return Some(b"0".to_vec()) };
+    let places = usize::try_from(places).ok().filter(|places| *places <= first.saturating_add(MAX_DIGITS))?;
+    if digits.iter().skip(places).any(|digit| *digit != b'0') {
+        return None;
+    }
+    digits.resize(places, b'0');
+    Some([sign, digits.get(first..)?].concat())
 }
 
 /// The texts at the beginning of a list.

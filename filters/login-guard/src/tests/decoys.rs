@@ -19,7 +19,27 @@ fn json_of(body: String) -> (Request, Vec<u8>) {
     (request("/login", &[("content-type", "application/json")]), body.into_bytes())
 }
 
-fn disguises() -> [(&'static str, Disguise); 14] {
+/// JSON in UTF-16 that has another structure where its NULs are left out: U+2220 is a blank and a quote.
+fn utf_16(user: &str, password: &str, n: usize) -> Vec<u8> {
+    let body = format!(r#"{{"x":"{}","user":"{user}","password":"{password}","r":{n}}}"#, '\u{2220}');
+    body.encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
+/// A form in EBCDIC: letters and digits as they are in code page 37.
+pub(super) fn ebcdic(text: &str) -> Vec<u8> {
+    let letter = |byte: u8| match byte {
+        b'a'..=b'i' => byte - b'a' + 0x81,
+        b'j'..=b'r' => byte - b'j' + 0x91,
+        b's'..=b'z' => byte - b's' + 0xa2,
+        b'0'..=b'9' => byte - b'0' + 0xf0,
+        b'=' => 0x7e,
+        b'&' => 0x50,
+        other => other,
+    };
+    text.bytes().map(letter).collect()
+}
+
+fn disguises() -> [(&'static str, Disguise); 17] {
     [
         ("another field", |user, password, n| form(format!("username={user}&user=r{n}&password={password}"))),
         ("the same field, behind it", |user, password, n| {
@@ -58,11 +78,42 @@ fn disguises() -> [(&'static str, Disguise); 14] {
         }),
         ("accents", |user, password, n| form(format!("user={user}{}&password={password}", "%cc%81".repeat(n)))),
         ("a NUL", |user, password, n| form(format!("user={user}%00r{n}&password={password}"))),
+        ("escapes of .NET", |user, password, n| {
+            let escaped = |(at, letter): (usize, char)| match at == n % user.len() {
+                true => format!("%u{:04x}", u32::from(letter)),
+                false => letter.to_string(),
+            };
+            let spelled: String = user.char_indices().map(escaped).collect();
+            form(format!("user={spelled}{}&password={password}", "%u200b".repeat(n)))
+        }),
+        ("a part in base64", |user, password, n| {
+            use base64::Engine as _;
+            let coded = base64::engine::general_purpose::STANDARD.encode(user);
+            let (start, end) = coded.split_at(3);
+            let part =
+                |head: &str, value: &str| format!("--b\r\nContent-Disposition: form-data; {head}\r\n\r\n{value}\r\n");
+            let user =
+                part("name=user\r\nContent-Transfer-Encoding: Base64", &format!("{start}{}{end}", "!".repeat(n)));
+            let body = [user, part("name=password", password), "--b--\r\n".into()].concat();
+            (request("/login", &[("content-type", "multipart/form-data; boundary=b")]), body.into_bytes())
+        }),
+        // Its user is always the same number.
+        ("spellings of a number", |_, password, n| {
+            let zeros = "0".repeat(n);
+            let number = match n % 5 {
+                0 => "12345".to_owned(),
+                1 => format!("12345.{zeros}"),
+                2 => format!("1.2345{zeros}e4"),
+                3 => format!("12345{zeros}E-{n}"),
+                _ => format!("0.{zeros}12345e+{}", n + 5),
+            };
+            json_of(format!(r#"{{"user":{number},"password":"{password}"}}"#))
+        }),
     ]
 }
 
 /// Requests whose user is not found: it is behind what is read.
-fn hidden() -> [(&'static str, Disguise); 6] {
+fn hidden() -> [(&'static str, Disguise); 10] {
     fn decoys(n: usize, name: &str) -> String {
         (0..9).map(|decoy| format!("{name}=d{decoy}-{n}&")).collect()
     }
@@ -87,6 +138,29 @@ fn hidden() -> [(&'static str, Disguise); 6] {
         ("under a content coding", |user, password, n| {
             let head = request("/login", &[("content-encoding", "gzip")]);
             (head, format!("user{user}{password}{n}").into_bytes())
+        }),
+        ("JSON in UTF-16", |user, password, n| (request("/login", &[]), utf_16(user, password, n))),
+        ("a charset that is not ASCII", |user, password, n| {
+            let head = request("/login", &[("content-type", "application/x-www-form-urlencoded; charset=ibm037")]);
+            (head, ebcdic(&format!("user={user}&password={password}&r={n}")))
+        }),
+        ("a form that names its charset", |user, password, n| {
+            let wide = |text: &str| text.bytes().map(|byte| format!("%00%{byte:02x}")).collect::<String>();
+            form(format!(
+                "_charset_=utf-16be&{}={}&{}={}&r={n}",
+                wide("user"),
+                wide(user),
+                wide("pass"),
+                wide(password)
+            ))
+        }),
+        ("parts between one of two boundaries", |user, password, n| {
+            let part = |name: &str, value: &str| {
+                format!("--b\r\nContent-Disposition: form-data; name={name}\r\n\r\n{value}{n}\r\n")
+            };
+            let head = "multipart/form-data; boundary=c; boundary=b";
+            let body = [part("user", &format!("{user}{n}")), part("password", password), "--b--".into()].concat();
+            (request("/login", &[("content-type", head)]), body.into_bytes())
         }),
     ]
 }
@@ -275,7 +349,7 @@ fn a_login_with_one_user_counts_for_one_account() {
     ] {
         let mut found = fields().of_head(&of.0);
         fields().read_body(of.0.headers.get("content-type").unwrap(), false, &of.1, &mut found);
-        let watched = Watched { kind: EndpointKind::Login, surely: true };
+        let watched = Watched { kind: EndpointKind::Login, surely: true, reached: true };
         let pseudonyms = Pseudonyms::new(Vec::new());
         let attempt = Attempt::new(watched, (&found, &of.1), &Exchange::default(), (&pseudonyms, NOW));
         assert_eq!((attempt.accounts, attempt.users.len(), attempt.hidden), (vec![attempt.user], 0, None));

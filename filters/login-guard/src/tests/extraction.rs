@@ -39,7 +39,7 @@ fn json_is_searched_at_any_depth() {
     let json = "application/vnd.api+json";
     assert_eq!(body(json, br#"{"data":{"attributes":{"email":"ada","password":"x"}}}"#), pair("ada", "x"));
     assert_eq!(body(json, br#"{"inner":{"user":"eve"},"user" : "ada","pass":7}"#), pair("eve\0ada", "7"));
-    assert_eq!(body(json, br#"{"\u0075ser":"a\"d\u0061","a":"user","pwd":-1.5e3}"#), pair("a\"da", "-1.5e3"));
+    assert_eq!(body(json, br#"{"\u0075ser":"a\"d\u0061","a":"user","pwd":-1.5e3}"#), pair("a\"da", "-1.5e3\0-1500"));
     assert_eq!(body("", br#" [{"identifier":"ada"},{"pwd":"x"}]"#), pair("ada", "x"));
     assert_eq!(body("text/plain", br#"{"account":"ada"}"#), pair("ada", "-"));
     for odd in [&b"{"[..], b"[]", b"null", b"", b"{\"user\":{}}", b"{\"user\":\"\xff\"}", &b"[".repeat(100_000)] {
@@ -112,6 +112,16 @@ fn basic_authentication_and_the_query_are_read() {
         let found = head(lenient);
         assert_eq!((found.users, found.passwords), (vec![b"ada".to_vec()], vec![b"s:x".to_vec()]), "{lenient}");
     }
+    for separator in ["\t", "  ", " \t", "", "x", "\u{a0}", " ,", ","] {
+        let found = head(&format!("bAsIc{separator}{}", STANDARD.encode("ada:s:x")));
+        let has_it = found.users.contains(&b"ada".to_vec()) && found.passwords.contains(&b"s:x".to_vec());
+        assert!(has_it || separator.contains(','), "{separator:?}: {found:?}");
+        assert!(found != Credentials::default(), "{separator:?}");
+    }
+    // Several headers are one list.
+    let several = head(&format!("Basic {},Basic {}", STANDARD.encode("x:x"), STANDARD.encode("ada:s:x")));
+    assert!(several.odd && several.users.contains(&b"ada".to_vec()), "{several:?}");
+    assert_eq!(head("Digest username=\"Basic\", realm=\"a\""), Credentials::default());
     for odd in ["Basic %%%", &format!("Basic {}", STANDARD.encode("nocolon"))] {
         let found = head(odd);
         assert!(found.odd && found.users.len() == 1, "{odd}: {found:?}");
@@ -208,6 +218,7 @@ fn only_logins_wait_for_their_bodies() {
     }
     let put = LoginGuardStep { methods: vec!["PUT".into()], ..step() };
     assert!(is_watched(&put, "PUT", "/login") && !is_watched(&put, "POST", "/login"));
+    assert!(is_watched(&step(), "post", "/login") && is_watched(&put, "Put", "/login"), "in any case");
 }
 
 /// How many of twelve different logins it takes until credential stuffing is noticed, by a request and a body for each.
@@ -238,7 +249,15 @@ fn each_way_to_send_credentials_is_counted() {
             format!("{{\"user\":\"u{number}\",\"x\":\"").into_bytes(),
         )
     };
-    for of in [&json as &dyn Fn(usize) -> _, &basic, &unreadable, &padded] {
+    let tab = |number: usize| {
+        let value = format!("Basic\t{}", STANDARD.encode(format!("u{number}:p{number}")));
+        (request("/login", &[("authorization", &value)]), Vec::new())
+    };
+    let lower = |number: usize| {
+        let form = format!("user=u{number}&password=p{number}");
+        (Request { method: b"post".to_vec(), ..request("/login", &[]) }, form.into_bytes())
+    };
+    for of in [&json as &dyn Fn(usize) -> _, &basic, &tab, &lower, &unreadable, &padded] {
         assert_eq!(noticed_at(&step(), of, &status(401)), Some(10));
     }
     let same = |_| (request("/login", &[]), b"<login>u</login>".to_vec());
@@ -284,7 +303,11 @@ fn a_marker_in_the_body_makes_a_failure() {
 
 #[test]
 fn registrations_and_resets_count_apart_and_by_each_answer() {
-    let endpoint = |pattern: &str, kind: EndpointKind| Endpoint { pattern: pattern.into(), kind: kind.into() };
+    let endpoint = |pattern: &str, kind: EndpointKind| Endpoint {
+        pattern: pattern.into(),
+        kind: kind.into(),
+        ..Endpoint::default()
+    };
     let endpoints = vec![
         endpoint("^/login$", EndpointKind::Login),
         endpoint("^/signup$", EndpointKind::Registration),
@@ -306,7 +329,7 @@ fn registrations_and_resets_count_apart_and_by_each_answer() {
 #[test]
 fn values_that_only_the_guard_takes_for_the_user_hide_nothing() {
     type Way = fn(usize) -> (Request, Vec<u8>);
-    let ways: [(&str, Way); 22] = [
+    let ways: [(&str, Way); 30] = [
         ("the first of two fields", |n| {
             (request("/login", &[]), format!("user=x&password=x&user=u{n}&password=p{n}").into())
         }),
@@ -395,10 +418,259 @@ fn values_that_only_the_guard_takes_for_the_user_hide_nothing() {
         ("another form than the content type says", |n| {
             (request("/login", &[("content-type", "multipart/form-data")]), format!("user=u{n}&password=p{n}").into())
         }),
+        ("a form whose type ends at a comma", |n| {
+            let body = format!(r#"{{"user":"x","password":"x","a":"&user=u{n}&password=p{n}&"}}"#);
+            (request("/login", &[("content-type", "application/x-www-form-urlencoded,x")]), body.into())
+        }),
+        ("parts whose type ends at a comma", |n| parts("multipart/form-data,x; boundary=b", n)),
+        ("parts of another type", |n| parts("multipart/mixed; boundary=b", n)),
+        ("a form in a comment of XML", |n| xml("application/soap+xml", n)),
+        ("the same without a type", |n| xml("", n)),
+        ("the same with the type of a form", |n| xml("application/x-www-form-urlencoded", n)),
+        ("two types", |n| {
+            let body = format!("a=&user=x&password=x&z=\r\n--b\r\n{DISPOSITION} name=user\r\n\r\nu{n}\r\n--b--");
+            let types = [
+                ("content-type", "application/x-www-form-urlencoded"),
+                ("content-type", "multipart/form-data;boundary=b"),
+            ];
+            (request("/login", &types), body.into())
+        }),
+        ("basic authentication behind a tab", |n| {
+            let value = format!("Basic\t{}", STANDARD.encode(format!("u{n}:p{n}")));
+            (request("/login", &[("authorization", &value)]), b"user=x&password=x".to_vec())
+        }),
     ];
     for (name, of) in ways {
         assert_eq!(noticed_at(&step(), &of, &status(401)), Some(10), "{name}");
     }
+}
+
+const DISPOSITION: &str = "Content-Disposition: form-data;";
+
+/// A form in front of the parts with the user.
+fn parts(content_type: &str, n: usize) -> (Request, Vec<u8>) {
+    let part = |name: &str, value: String| format!("--b\r\n{DISPOSITION} name={name}\r\n\r\n{value}\r\n");
+    let (user, password) = (part("user", format!("u{n}")), part("password", format!("p{n}")));
+    let body = format!("user=x&password=x&z=\r\n{user}{password}--b--\r\n");
+    (request("/login", &[("content-type", content_type)]), body.into())
+}
+
+fn xml(content_type: &str, n: usize) -> (Request, Vec<u8>) {
+    let body = format!("<!-- &user=x&password=x& --><login><user>u{n}</user><password>p{n}</password></login>");
+    let types = [("content-type", content_type)];
+    (request("/login", if content_type.is_empty() { &[] } else { &types }), body.into())
+}
+
+/// Boundaries, headers of parts and line ends that backends read in different ways, behind parts with a user that is always the same.
+#[test]
+fn parts_that_backends_read_in_different_ways_hide_nothing() {
+    let decoys = format!("--a\r\n{DISPOSITION} name=user\r\n\r\nx\r\n--a\r\n{DISPOSITION} name=pass\r\n\r\nx\r\n");
+    for content_type in [
+        "multipart/form-data; boundary=a; boundary=b",
+        "multipart/form-data; boundary=b; boundary=a",
+        "multipart/form-data; boundary=a; boundary*=utf-8''b",
+        "multipart/form-data; boundary=a; boundary*0=b",
+        "multipart/form-data; xboundary=b; boundary=a",
+        "multipart/form-data; boundary=\"a\"; x=\"; boundary=b\"",
+        "multipart/form-data; boundary=a, multipart/form-data; boundary=b",
+    ] {
+        let of = |n: usize| {
+            let body = format!("{decoys}--a--\r\n--b\r\n{DISPOSITION} name=user\r\n\r\nu{n}\r\n--b--\r\n");
+            (request("/login", &[("content-type", content_type)]), body.into_bytes())
+        };
+        assert_eq!(noticed_at(&step(), &of, &status(401)), Some(10), "{content_type}");
+        let other = |n: usize| {
+            let body = format!(
+                "--b\r\n{DISPOSITION} name=z\r\n\r\n{decoys}--a--\r\n--b\r\n{DISPOSITION} name=user\r\n\r\nu{n}\r\n--b--"
+            );
+            (request("/login", &[("content-type", content_type)]), body.into_bytes())
+        };
+        assert_eq!(noticed_at(&step(), &other, &status(401)), Some(10), "{content_type}, inside");
+    }
+    for part in [
+        "\r\nContent-Disposition: form-data; name=\"z\"; name=\"username\"\r\n\r\nVALUE\r\n",
+        "\r\nContent-Disposition: form-data; name=\"username\"; name=\"z\"\r\n\r\nVALUE\r\n",
+        "\r\nContent-Disposition: form-data; name=\"z\"; name*=utf-8''user%6eame\r\n\r\nVALUE\r\n",
+        "\r\nContent-Disposition: form-data; name*0=\"user\"; name*1=\"name\"\r\n\r\nVALUE\r\n",
+        "\r\nContent-Disposition: form-data; name=z; name=z; name=z; name=z; name=username\r\n\r\nVALUE\r\n",
+        "\r\nContent-Disposition: form-data; name=z\r\nContent-Disposition: form-data; name=username\r\n\r\nVALUE\r\n",
+        "\r\nContent-Disposition: form-data; name=username\r\ncontent-disposition : form-data; name=z\r\n\r\nVALUE\r\n",
+        "\r\nContent-Disposition: form-data; name=z;\r\n name=username\r\n\r\nVALUE\r\n",
+        "\r\nContent-Disposition: form-data; name=z\r\n;name=username\r\n\r\nVALUE\r\n",
+        "\r\nContent-Disposition: form-data; name='username'\r\n\r\nVALUE\r\n",
+        "\r\nContent-Disposition: form-data; name=\"user\\name\"\r\n\r\nVALUE\r\n",
+        "\r\nContent-Disposition: form-data; name=\"=?utf-8?q?username?=\"\r\n\r\nVALUE\r\n",
+        "\r\nContent-Disposition: form-data; name=\"username\"\n\nVALUE\r\n\r\n",
+        "\r\nContent-Disposition: form-data; name=\"username\"\r\rVALUE\r\n\r\n",
+        "\r\nContent-Disposition: form-data; name=username\r\nContent-Transfer-Encoding: x-uuencode\r\n\r\nx\r\nVALUE\r\n",
+        "\r\nContent-Disposition: form-data; name=z\r\n\r\n\r--a\r\nContent-Disposition: form-data; name=username\r\n\r\nVALUE\r\n",
+        " \r\nContent-Disposition: form-data; name=username\r\n\r\nVALUE\r\n",
+        "--\r\n--a\r\nContent-Disposition: form-data; name=username\r\n\r\nVALUE\r\n",
+    ] {
+        let of = |n: usize| {
+            let body = format!("{decoys}--a{}--a--\r\n", part.replace("VALUE", &format!("u{n}")));
+            (request("/login", &[("content-type", "multipart/form-data; boundary=a")]), body.into_bytes())
+        };
+        assert_eq!(noticed_at(&step(), &of, &status(401)), Some(10), "{part:?}");
+    }
+}
+
+/// What ordinary clients send is read in one way: the user counts, and not the body.
+#[test]
+fn bodies_of_ordinary_clients_are_not_odd() {
+    let is_odd = |content_type: &str, body: &[u8]| {
+        let mut found = Credentials::default();
+        fields().read_body(content_type.as_bytes(), false, body, &mut found);
+        assert_eq!(text(&found.users), "ada", "{content_type} {body:?}");
+        found.odd || found.hides
+    };
+    let (form, json) = (&b"user=ada&password=x"[..], &br#"{"user":"ada","password":"x"}"#[..]);
+    for (content_type, body) in [
+        ("", form),
+        ("application/x-www-form-urlencoded", form),
+        ("application/x-www-form-urlencoded; charset=UTF-8", form),
+        ("application/x-www-form-urlencoded;charset=\"iso-8859-1\"", form),
+        ("application/x-www-form-urlencoded ;charset=windows-1252", form),
+        ("text/plain;charset=UTF-8", json),
+        ("application/json", json),
+        ("application/json;odata=verbose; charset=utf-8", json),
+        ("application/vnd.api+json", json),
+        ("application/x-amz-json-1.1", json),
+        ("application/json", b"\xef\xbb\xbf{\"user\":\"ada\",\"password\":\"x\"}"),
+    ] {
+        assert!(!is_odd(content_type, body), "{content_type}");
+    }
+    for (boundary, quote) in [("----WebKitFormBoundary7MA4YWxkTrZu0gW", ""), ("=-_x=", "\""), ("a", "")] {
+        let part = |head: &str, value: &str| format!("--{boundary}\r\n{head}\r\n\r\n{value}\r\n");
+        let parts = [
+            part("Content-Disposition: form-data; name=\"user\"", "ada"),
+            part(
+                "content-disposition: form-data; name=\"password\"\r\nContent-Type: text/plain; charset=UTF-8\r\nContent-Transfer-Encoding: 8bit",
+                "x\n\ny\r\n\r\n",
+            ),
+            part(
+                "Content-Disposition: form-data; name=\"f\"; filename=\"\u{e9}.png\"; filename*=utf-8''%c3%a9.png\r\nContent-Type: image/png",
+                "\0\u{1}",
+            ),
+        ];
+        let content_type = format!("multipart/form-data; boundary={quote}{boundary}{quote}");
+        for (before, behind) in [("", ""), ("\r\n", "\r\n")] {
+            let body = format!("{before}{}--{boundary}--{behind}", parts.concat());
+            assert!(!is_odd(&content_type, body.as_bytes()), "{content_type}");
+        }
+    }
+}
+
+#[test]
+fn texts_in_wide_characters_are_decoded() {
+    let json = "{\"x\":\"\u{2220}\",\"user\":\"ad\u{e4}\",\"password\":\"g\u{1f600}\"}";
+    let two = |of: fn(u16) -> [u8; 2]| json.encode_utf16().flat_map(of).collect::<Vec<u8>>();
+    let four = |of: fn(u32) -> [u8; 4]| json.chars().flat_map(|letter| of(letter.into())).collect::<Vec<u8>>();
+    let wide = [two(u16::to_le_bytes), two(u16::to_be_bytes), four(u32::to_le_bytes), four(u32::to_be_bytes)];
+    let marks = [&b"\xff\xfe"[..], b"\xfe\xff", b"\xff\xfe\0\0", b"\0\0\xfe\xff"];
+    let types = ["utf-16le", "UTF-16BE", "utf-32le", "\"utf-32be\""];
+    for ((sent, mark), charset) in wide.iter().zip(marks).zip(types) {
+        let content_type = format!("application/json; charset={charset}");
+        for (content_type, sent, doubtful) in [
+            ("", sent.clone(), true),
+            ("application/json", [mark, sent].concat(), false),
+            (&content_type, sent.clone(), false),
+            ("application/json; charset=ibm037", sent.clone(), true),
+        ] {
+            let mut found = Credentials::default();
+            fields().read_body(content_type.as_bytes(), false, &sent, &mut found);
+            assert_eq!((text(&found.users), text(&found.passwords)), pair("ada", "g\u{1f600}"), "{content_type}");
+            assert_eq!((found.odd, found.hides), (doubtful, doubtful), "{content_type} {charset}");
+        }
+    }
+    for (declared, sent) in [("utf-16be", &wide[0]), ("utf-32", &wide[1])] {
+        let mut found = Credentials::default();
+        fields().read_body(format!("application/json; charset={declared}").as_bytes(), false, sent, &mut found);
+        assert!(found.hides && found.odd, "{declared}");
+    }
+}
+
+/// A path that some backend takes for the login is one for what a request hides as well.
+#[test]
+fn what_is_hidden_counts_whatever_the_spelling_of_the_path() {
+    let coded = |path: &str, n: usize| {
+        let head = request(path, &[("content-type", "application/json; charset=ibm037")]);
+        (head, super::decoys::ebcdic(&format!("user=u{n}&password=p{n}")))
+    };
+    for path in ["/x/..;/login", "/x%2f..%2flogin", "//login", "/login%00.png", "/%25256cogin", "/x/\u{2025}/login"] {
+        assert_eq!(noticed_at(&step(), &|n| coded(path, n), &status(401)), Some(10), "{path}");
+        let xml = |n: usize| (request(path, &[]), format!("<user>u{n}</user>").into_bytes());
+        assert_eq!(noticed_at(&step(), &xml, &status(401)), Some(10), "{path}");
+    }
+    for path in ["/x//upload", "/files/..;/x", "/login2/..;/x"] {
+        assert_eq!(noticed_at(&step(), &|n| coded(path, n), &status(401)), None, "{path}");
+    }
+    // The kind is that of the endpoint which the path may stand for.
+    let endpoint = |path: &str, kind: EndpointKind| Endpoint {
+        pattern: format!("^{path}(?:\\.[A-Za-z0-9]{{1,8}})?/?$"),
+        kind: kind.into(),
+        path: path.into(),
+    };
+    let endpoints = vec![endpoint("/login", EndpointKind::Login), endpoint("/signup", EndpointKind::Registration)];
+    let step = LoginGuardStep { endpoints, ..step() };
+    for (path, code, expected) in
+        [("/x/..;/signup", 200, Some(10)), ("/x/..;/login", 200, None), ("/x/..;/login.json", 401, Some(10))]
+    {
+        assert_eq!(noticed_at(&step, &|n| coded(path, n), &status(code)), expected, "{path}");
+    }
+}
+
+/// With a marker only a text that was read to its end, and has none, is a success.
+#[test]
+fn a_response_that_was_not_read_to_its_end_is_no_success() {
+    let step = LoginGuardStep { failure_marker: "Wrong password".into(), ..step() };
+    let chain = chain(&step);
+    let page = |headers: &[(&str, &str)], code: u16| Response { headers: Headers::new(headers), ..status(code) };
+    let html = [("content-type", "text/html")];
+    let whole = |bytes: &'static [u8]| Some(Body { bytes, complete: true });
+    let part = Some(Body { bytes: b"<p>Hello", complete: false });
+    // Whether the user is known to a source after a response with a body.
+    let is_success = |response: Response, body: Option<Body<'_>>| {
+        let host = FakeHost::at(NOW);
+        let send = |ip: &str, form: &str, response: Response, body: Option<Body<'_>>| {
+            let start =
+                Start { request: request("/login", &[]), route: b"", peer: ip.as_bytes(), node: &"node".into() };
+            let mut run = Run::new(&chain, start, &host);
+            let _ = run.request_headers(true, &host);
+            let _ = run.request_body(Body { bytes: form.as_bytes(), complete: true }, &host);
+            let flow = run.response_headers(response, body.is_some(), &host);
+            if let (Flow::Buffer { .. }, Some(body)) = (flow, body) {
+                let _ = run.response_body(body, &host);
+            }
+            run.finish(&host);
+            run.exchange().score.total() > 0.0
+        };
+        send("192.0.2.1", "user=victim&pass=x", response, body);
+        let charged = |number: usize| {
+            send(&format!("198.51.{number}.1"), &format!("user=victim&pass=g{number}"), status(401), None)
+        };
+        assert!((0..12).any(charged));
+        !send("192.0.2.1", "user=victim&pass=y", status(401), None)
+    };
+    assert!(is_success(page(&html, 200), whole(b"<p>Hello")));
+    assert!(is_success(page(&[], 204), None), "without a body");
+    assert!(is_success(page(&html, 200), None));
+    assert!(is_success(page(&[("location", "/home")], 302), None));
+    assert!(!is_success(page(&html, 200), whole(b"<p>Wrong password")));
+    assert!(!is_success(page(&html, 200), part), "longer than what is read");
+    assert!(!is_success(page(&html, 206), whole(b"<p>Hello")), "a part");
+    assert!(!is_success(page(&[("content-type", "text/html"), ("content-range", "bytes 0-1/9")], 200), whole(b"<p>")));
+    assert!(!is_success(page(&[("content-type", "image/png")], 200), whole(b"<p>Hello")));
+    assert!(!is_success(page(&[("content-type", "text/html"), ("content-encoding", "zstd")], 200), whole(b"?")));
+    assert!(!is_success(page(&[("content-type", "text/html; charset=ibm037")], 200), whole(b"?")));
+    // No part of it can be asked for.
+    let host = FakeHost::at(NOW);
+    let ranged = request("/login", &[("range", "bytes=0-9"), ("if-range", "\"a\"")]);
+    let start = Start { request: ranged, route: b"", peer: b"192.0.2.1", node: &"node".into() };
+    let mut run = Run::new(&chain, start, &host);
+    let _ = run.request_headers(true, &host);
+    let headers = &run.exchange().request.headers;
+    assert_eq!((headers.get("range"), headers.get("if-range")), (None, None));
 }
 
 /// An answer that every user gets is no success: neither one that sends the request elsewhere, nor one to a path that may name anything,

@@ -132,6 +132,36 @@ fn a_success_of_the_attacker_does_not_reset_a_count() {
     assert_eq!(at, Some(11), "one account of its own is room for a quarter of another");
 }
 
+/// A later success of the attacker's own account counts as long as its failure alone.
+#[test]
+fn an_own_account_does_not_end_the_count_of_passwords() {
+    let site = Site::limits(|_| {});
+    let own = "192.0.2.1";
+    site.fail(own, "mallory", "typo");
+    site.succeed(own, "mallory");
+    site.host.advance(900_000);
+    site.succeed(own, "mallory");
+    site.host.advance(20_000);
+    let at = (1..=200).find(|number| has(&site.fail(own, "victim", &format!("p{number}")), STUFFING));
+    assert!(at.is_some_and(|at| at <= 25), "{at:?}");
+    // The same with several accounts, of the other accounts' count.
+    let site = Site::limits(|_| {});
+    let all = || (0..8).map(|number| format!("own{number}"));
+    all().for_each(|own| {
+        site.fail("192.0.2.1", &own, "typo");
+        site.succeed("192.0.2.1", &own);
+    });
+    site.host.advance(900_000);
+    all().for_each(|own| {
+        site.succeed("192.0.2.1", &own);
+    });
+    site.host.advance(20_000);
+    let at =
+        (1..=60).find(|number| has(&site.fail("192.0.2.1", &format!("u{number}"), &format!("p{number}")), STUFFING));
+    // Eight accounts make room for two others.
+    assert_eq!(at, Some(12));
+}
+
 #[test]
 fn a_backend_that_refuses_all_its_users_is_no_attack() {
     let site = Site::limits(|_| {});

@@ -219,6 +219,11 @@ impl Plugin for ApiContract {
         self.mismatches(found, &contract.label(operation), allow, exchange, host)
     }
 
+    /// What the operation wants besides a body was checked already, and a backend that answers so early may have refused the request.
+    fn without_body(&self, _exchange: &mut Exchange, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        Verdict::Pass
+    }
+
     fn response(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let (Some(contract), Some(seen)) = (&self.contract, slot.get::<Seen>()) else { return Verdict::Pass };
         let Target::Operation(operation) = seen.target else { return Verdict::Pass };

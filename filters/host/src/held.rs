@@ -70,10 +70,15 @@ pub(crate) fn hold(context: u32, millis: u32, stream: &Rc<RefCell<Stream>>) -> b
 }
 
 /// Holds a message until a question of so many bytes is answered, and numbers the question; `None` where too much is asked
-/// already.
-pub(crate) fn open(context: u32, bytes: usize, millis: u32, stream: &Rc<RefCell<Stream>>) -> Option<u64> {
+/// already, by all callers or by this one.
+pub(crate) fn open(
+    (context, caller): (u32, u64),
+    bytes: usize,
+    millis: u32,
+    stream: &Rc<RefCell<Stream>>,
+) -> Option<u64> {
     let until = calls::now().saturating_add(u64::from(millis));
-    HELD.with_borrow_mut(|held| held.questions.open(Waiting::new(context, stream), bytes, until).ok())
+    HELD.with_borrow_mut(|held| held.questions.open(Waiting::new(context, stream), caller, bytes, until).ok())
 }
 
 /// A question was sent on a stream.

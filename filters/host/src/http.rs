@@ -1,5 +1,6 @@
 //! One request: the gateway's callbacks on one side, a [`Run`] on the other.
 
+mod early;
 mod waiting;
 
 use std::cell::{Cell, RefCell};
@@ -47,6 +48,9 @@ pub(crate) struct Stream {
     response: Buffered,
     /// What is held until a time or an answer.
     waiting: Option<Waiting>,
+    /// The headers of the response came before the end of the request, and wait until no step waits for the request any more;
+    /// whether the response ends with them.
+    early: Option<bool>,
     /// Trailers of the request are there that no step has inspected.
     trailers: bool,
     /// The same of the response.
@@ -76,6 +80,8 @@ enum Buffering {
     Passing,
     /// A local reply was sent; nothing of this half matters any more.
     Answered,
+    /// The response came before the end of the request: nothing more of this half goes to the backend.
+    Withheld,
 }
 
 impl HttpFilter {
@@ -93,6 +99,7 @@ impl HttpFilter {
             request,
             response,
             waiting: None,
+            early: None,
             trailers: false,
             response_trailers: false,
         };
@@ -207,6 +214,22 @@ impl Stream {
         if self.request.state == Buffering::Answered {
             return Action::Continue;
         }
+        let awaits_body = matches!(self.request.state, Buffering::Until(_) | Buffering::Read { .. });
+        if awaits_body || self.waiting.is_some_and(|waiting| waiting.half == Half::Request) {
+            self.early = Some(end_of_stream);
+            return match run.overtaken(&ProxyHost::default()) {
+                None => Action::Pause,
+                Some(flow) => self.overtake(flow, this),
+            };
+        }
+        self.judge_response(end_of_stream, this)
+    }
+
+    /// Shows the response's headers to the run.
+    fn judge_response(&mut self, end_of_stream: bool, this: &Rc<RefCell<Self>>) -> Action {
+        let Some(run) = &mut self.run else {
+            return Action::Continue;
+        };
         // Headers that cannot be read come from the backend or the gateway itself: the response goes on unchecked.
         let Some(headers) = calls::headers(Map::ResponseHeaders) else {
             proxy_host::count(Metric::PluginFailures, 1);
@@ -218,7 +241,11 @@ impl Stream {
         let response = Response::read(headers, self.opening);
         let flow = run.response_headers(response, !end_of_stream, &ProxyHost::default());
         let action = self.act(flow, Half::Response, this);
-        self.at_headers(Half::Response, action)
+        // Headers that were held longer may have had their body meanwhile.
+        match self.response.size > 0 || self.response.ended {
+            true => self.with_what_came(Half::Response, action, this),
+            false => self.at_headers(Half::Response, action),
+        }
     }
 
     /// Whether headers wait for the body.
@@ -239,10 +266,11 @@ impl Stream {
         match state {
             Buffering::Until(_) | Buffering::Read { .. } => self.hand_over(half, this),
             Buffering::Passing => self.read_passing(0, this),
-            Buffering::Off if self.waiting.is_some_and(|waiting| waiting.half == half) => self.more_of(half, this),
+            Buffering::Off if self.is_held(half) => self.more_of(half, this),
             Buffering::Off if self.awaits_first_bytes && half == Half::Request => self.open_stream(this),
             Buffering::Off => Action::Continue,
             Buffering::Answered => Action::Pause,
+            Buffering::Withheld => self.withhold(),
         }
     }
 

@@ -99,8 +99,8 @@ pub(crate) fn queue_ban(ban: BanOrder, now: u64) {
     });
 }
 
-/// Asks the control plane for the message of a stream with this `context`, which waits for the answer from now on. The `body` in
-/// hand follows the question as it is granted. `context` is in effect again afterwards.
+/// Asks the control plane for the message of a stream with this `context`, which waits for the answer from now on. `caller` is the
+/// same number for all of a caller. The `body` in hand follows the question as it is granted. `context` is in effect again afterwards.
 ///
 /// # Errors
 ///
@@ -108,10 +108,10 @@ pub(crate) fn queue_ban(ban: BanOrder, now: u64) {
 pub(crate) fn ask(
     ask: Ask,
     body: Option<AskBody>,
-    context: u32,
+    (context, caller): (u32, u64),
     stream: &Rc<RefCell<http::Stream>>,
 ) -> Result<(), Answer> {
-    LINK.with_borrow_mut(|link| link.ask(ask, body, context, stream))
+    LINK.with_borrow_mut(|link| link.ask(ask, body, (context, caller), stream))
 }
 
 /// Whether there is a control plane to report to.
@@ -302,7 +302,7 @@ impl Link {
         &mut self,
         ask: Ask,
         body: Option<AskBody>,
-        context: u32,
+        (context, caller): (u32, u64),
         stream: &Rc<RefCell<http::Stream>>,
     ) -> Result<(), Answer> {
         if self.settings.is_none() {
@@ -312,12 +312,12 @@ impl Link {
             return Err(Answer::Unavailable);
         }
         let Ask { question, millis, .. } = ask;
-        let Some(id) = held::open(context, question.data.len(), millis, stream) else {
-            return Err(Answer::Unavailable);
+        let Some(id) = held::open((context, caller), question.data.len(), millis, stream) else {
+            return Err(Answer::Overrun);
         };
         if body.is_some_and(|body| !self.bodies.open(id, body, context, stream)) {
             held::withdraw(id);
-            return Err(Answer::Unavailable);
+            return Err(Answer::Overrun);
         }
         let (topic, data) = (question.topic.into_owned(), question.data);
         let ask = snapshot::Ask { id, topic, data, wait_millis: millis, body, ..snapshot::Ask::default() };

@@ -147,6 +147,17 @@ impl Plugin for LoginGuard {
         self.arrived(watched, (&found, &host.random().to_le_bytes()), exchange, slot, host)
     }
 
+    /// Credentials in the head are sent all the same.
+    fn without_body(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let Some(Expected(watched, found)) = slot.take::<Expected>() else { return Verdict::Pass };
+        let mut without = Credentials::default();
+        without.sent_to(&exchange.request);
+        if found == without {
+            return Verdict::Pass;
+        }
+        self.arrived(watched, (&found, b""), exchange, slot, host)
+    }
+
     fn answered(&self, exchange: &mut Exchange, answer: Answer, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let (Some(breached), Some(attempt)) = (&self.breached, slot.get::<Attempt>()) else { return Verdict::Pass };
         if attempt.digest.is_some_and(|digest| breached.answered(&answer, digest, host)) {

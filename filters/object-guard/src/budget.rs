@@ -58,7 +58,17 @@ pub(crate) enum Outcome {
     /// The control plane has to say.
     Ask(Ask),
     /// The control plane has not answered.
-    Unanswered,
+    Unanswered(Uncounted),
+    /// It was not waited for, because of what callers send.
+    Overrun,
+}
+
+/// Why an object is not counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Uncounted {
+    NoControlPlane,
+    NoAnswer,
+    Overrun,
 }
 
 impl Budgets {
@@ -79,17 +89,19 @@ impl Budgets {
         let key = [consumer.as_bytes(), b"\0", kind].concat();
         let window = self.sets.now(host) / self.window_millis;
         let spending = Spending { key, member, limit: limit.min(MAX_BUDGET), window, set: 0 };
-        let outcome = match self.memory.known(self.print(&spending, host)) {
-            Some(true) => Outcome::Within,
-            Some(false) => Outcome::Beyond,
-            None => self.ask(&spending, host),
-        };
+        let outcome = self.known(&spending, host);
         (spending, outcome)
     }
 
     /// The outcome of a question.
     pub(crate) fn answered(&self, spending: &mut Spending, answer: &Answer, host: &dyn Host) -> Outcome {
-        let Some(joined) = AskedSet::answered(answer) else { return Outcome::Unanswered };
+        let Some(joined) = AskedSet::answered(answer) else {
+            return match answer {
+                Answer::Overrun => Outcome::Overrun,
+                Answer::NoControlPlane => Outcome::Unanswered(Uncounted::NoControlPlane),
+                Answer::Unavailable | Answer::Data(_) => Outcome::Unanswered(Uncounted::NoAnswer),
+            };
+        };
         if joined.membership != Membership::Full {
             self.memory.note(self.print(spending, host), true);
             return Outcome::Within;
@@ -101,6 +113,15 @@ impl Budgets {
         }
         self.memory.note(self.print(spending, host), false);
         Outcome::Beyond
+    }
+
+    /// What is known of a request. One whose question was given up asks the same again, and counts once.
+    pub(crate) fn known(&self, spending: &Spending, host: &dyn Host) -> Outcome {
+        match self.memory.known(self.print(spending, host)) {
+            Some(true) => Outcome::Within,
+            Some(false) => Outcome::Beyond,
+            None => self.ask(spending, host),
+        }
     }
 
     /// In how many seconds the window of a request ends; at least 1.

@@ -20,7 +20,7 @@ mod watch;
 use exchange::{Answer, Build, Category, Exchange, Host, Plugin, PluginDefinition, Refusal, Role, Slot, Verdict};
 use prost::Message as _;
 
-use budget::{Budgets, Outcome, Spending};
+use budget::{Budgets, Outcome, Spending, Uncounted};
 pub use messages::{EnumerationLimits, ObjectGuardStep, ObjectPath, SurgeLimits, WalkLimits};
 use object::{Kind, Naming};
 use record::Limits;
@@ -31,6 +31,8 @@ pub const PLUGIN: PluginDefinition = PluginDefinition::new("object-guard", build
 
 /// The status of a refusal.
 const TOO_MANY_REQUESTS: u16 = 429;
+/// After how many seconds a request may be tried again that could not be counted.
+const OVERRUN_RETRY: &str = "1";
 
 struct ObjectGuard {
     naming: Naming,
@@ -54,6 +56,8 @@ struct Asked {
     signalled: Vec<&'static str>,
     /// What a budget is asked for.
     spending: Option<Spending>,
+    /// The request went on before the budget was known: it is asked again while the response is held.
+    is_open: bool,
 }
 
 fn build(config: &[u8], _build: &mut Build<'_>) -> Result<Box<dyn Plugin>, String> {
@@ -92,8 +96,8 @@ impl Plugin for ObjectGuard {
         let mut signalled = Vec::new();
         self.tell(&patterns, &kind, &mut signalled, exchange, host);
         let (spending, outcome) = spent.unzip();
-        slot.put(Asked { place, kind, signalled, spending });
-        outcome.map_or(Verdict::Pass, |outcome| self.act(outcome, false, exchange, slot, host))
+        slot.put(Asked { place, kind, signalled, spending, is_open: false });
+        outcome.map_or(Verdict::Pass, |outcome| self.act(outcome, exchange, slot, host))
     }
 
     fn answered(&self, exchange: &mut Exchange, answer: Answer, slot: &mut Slot, host: &dyn Host) -> Verdict {
@@ -101,38 +105,41 @@ impl Plugin for ObjectGuard {
             return Verdict::Pass;
         };
         let outcome = self.budgets.answered(spending, &answer, host);
-        self.act(outcome, answer == Answer::NoControlPlane, exchange, slot, host)
+        self.act(outcome, exchange, slot, host)
     }
 
     fn response(&self, exchange: &mut Exchange, _has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let status = exchange.response.as_ref().map(|response| response.status);
         // What a gateway has refused says nothing of the objects that there are.
-        let denied = status.is_some_and(|status| self.denied.contains(&status)) && !exchange.answered;
-        if let Some(mut asked) = slot.take::<Asked>().filter(|_| denied) {
+        let Some(mut asked) = slot.take::<Asked>().filter(|_| !exchange.answered) else { return Verdict::Pass };
+        if status.is_some_and(|status| self.denied.contains(&status)) {
             let patterns = self.watch.denied(&asked.place, host);
             self.tell(&patterns, &asked.kind, &mut asked.signalled, exchange, host);
+            return Verdict::Pass;
         }
-        Verdict::Pass
+        // The object is in the response: what brings a question to its end in front of the backend is no way around the budget.
+        match asked.spending.as_ref().filter(|_| asked.is_open) {
+            Some(spending) => {
+                let outcome = self.budgets.known(spending, host);
+                slot.put(asked);
+                self.act(outcome, exchange, slot, host)
+            }
+            None => Verdict::Pass,
+        }
     }
 }
 
 impl ObjectGuard {
     /// Acts on what is known of a budget.
-    fn act(
-        &self,
-        outcome: Outcome,
-        no_control_plane: bool,
-        exchange: &mut Exchange,
-        slot: &mut Slot,
-        host: &dyn Host,
-    ) -> Verdict {
+    fn act(&self, outcome: Outcome, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
         match outcome {
             Outcome::Within => return Verdict::Pass,
             Outcome::Ask(ask) => return Verdict::Ask(ask),
-            Outcome::Unanswered => {
-                self.report_uncounted(no_control_plane, exchange, host);
+            Outcome::Unanswered(why) => {
+                self.report_uncounted(why, exchange, host);
                 return Verdict::Pass;
             }
+            Outcome::Overrun => return self.overrun(exchange, slot, host),
             Outcome::Beyond => {}
         }
         let Some(asked) = slot.get::<Asked>() else { return Verdict::Pass };
@@ -146,6 +153,25 @@ impl ObjectGuard {
         slot.take::<Asked>();
         let refusal = Refusal::new(TOO_MANY_REQUESTS, Category::Objects, reason).about(about);
         Verdict::Refuse(refusal.header("retry-after", ends_in.to_string()))
+    }
+
+    /// The wait for the control plane was given up because of what callers send. A method that takes uploads is not refused for it:
+    /// the budget is asked again before the response goes on, and only a second time decides.
+    fn overrun(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let Some(asked) = slot.get::<Asked>() else { return Verdict::Pass };
+        let may_upload = matches!(exchange.request.method.as_slice(), b"POST" | b"PUT" | b"PATCH");
+        if exchange.response.is_none() && (may_upload || self.budget_logs) {
+            asked.is_open = true;
+            return Verdict::Pass;
+        }
+        if self.budget_logs {
+            self.report_uncounted(Uncounted::Overrun, exchange, host);
+            return Verdict::Pass;
+        }
+        let (reason, about) = self.uncounted(&asked.kind, exchange, host);
+        slot.take::<Asked>();
+        let refusal = Refusal::new(TOO_MANY_REQUESTS, Category::Objects, reason).about(about);
+        Verdict::Refuse(refusal.header("retry-after", OVERRUN_RETRY.to_owned()))
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use exchange::{About, Action, Category, Decision, Exchange, Host, Outcome, SecurityEvent, Signal, Table};
 
+use crate::budget::Uncounted;
 use crate::object::Kind;
 use crate::record::{Enumeration, Patterns, Steps, Surge};
 use crate::{ObjectGuard, PLUGIN};
@@ -16,6 +17,8 @@ const REPORT_AFTER: u64 = 60_000;
 const BUDGET_TAG: &str = "objects:budget";
 /// The tag of objects that were not counted, because the control plane did not answer.
 const UNCOUNTED_TAG: &str = "objects:budget_uncounted";
+/// Why the control plane was not waited for.
+const OVERRUN: &str = "more of a body came than may wait for the control plane, or too many requests wait for it";
 
 impl ObjectGuard {
     /// Adds the patterns to the score that are not in `signalled`, and reports those that are due.
@@ -89,14 +92,23 @@ impl ObjectGuard {
         }
     }
 
+    /// Notes an object whose count was not waited for: the sentence for a refusal, and what it is about.
+    pub(crate) fn uncounted(&self, kind: &Kind, exchange: &mut Exchange, host: &dyn Host) -> (String, About) {
+        let shown = shown(kind, exchange);
+        let text = format!("budget of objects: it is not known whether one more of `{shown}` is within it: {OVERRUN}");
+        signal(UNCOUNTED_TAG, 0.0, &text, exchange, host);
+        (text, About::pattern(UNCOUNTED_TAG, shown))
+    }
+
     /// Reports that an object was not counted, once a minute on the node.
-    pub(crate) fn report_uncounted(&self, no_control_plane: bool, exchange: &mut Exchange, host: &dyn Host) {
+    pub(crate) fn report_uncounted(&self, why: Uncounted, exchange: &mut Exchange, host: &dyn Host) {
         if !REPORTED.is_due(host.shared(), b"uncounted", host.now(), REPORT_AFTER) {
             return;
         }
-        let why = match no_control_plane {
-            true => "this gateway has no control plane",
-            false => "the control plane did not answer in time",
+        let why = match why {
+            Uncounted::NoControlPlane => "this gateway has no control plane",
+            Uncounted::NoAnswer => "the control plane did not answer in time",
+            Uncounted::Overrun => OVERRUN,
         };
         let text = format!("budgets of objects are not counted: {why}; requests go on");
         signal(UNCOUNTED_TAG, 0.0, &text, exchange, host);

@@ -181,6 +181,21 @@ impl Plugin for QueryGuard {
         self.settle(watched, judged, exchange, host)
     }
 
+    /// A query may be in the URL; a body that is withheld is none that the backend reads.
+    fn without_body(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let Some(place) = slot.take::<Place>() else { return Verdict::Pass };
+        let Some(watched) = self.endpoints.get(place.endpoint) else { return Verdict::Pass };
+        let request = &exchange.request;
+        // A backend that answers a POST so early has read no request of the protocol, unless it takes one from the URL.
+        if request.method == b"POST" && !Parts::of(request.query()).any {
+            return Verdict::Pass;
+        }
+        match watched.without_body(request, place.exact) {
+            Some(judged) => self.settle(watched, judged, exchange, host),
+            None => Verdict::Pass,
+        }
+    }
+
     fn timer(&self) -> Option<Timer> {
         self.step.inventory.then_some(Timer { millis: REPORT_EACH, on: Workers::All })
     }

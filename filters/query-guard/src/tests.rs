@@ -371,3 +371,18 @@ fn operations_are_counted_and_reported() {
     plugin.on_timer(&host);
     assert_eq!(host.reports.borrow().len(), 3, "nothing was counted meanwhile");
 }
+
+#[test]
+fn a_query_in_the_url_is_judged_although_a_body_is_withheld() {
+    let plugin = plugin(|_| {}, &[]);
+    let overtaken = |method: &str, path: &str| {
+        let (mut exchange, mut slot, host) = (exchange(method, path, &[]), Slot::default(), FakeHost::at(1000));
+        assert!(matches!(plugin.request(&mut exchange, true, &mut slot, &host), Verdict::NeedBody(_)));
+        refusal(plugin.without_body(&mut exchange, &mut slot, &host)).map_or(0, |refusal| refusal.status)
+    };
+    assert_eq!(overtaken("GET", "/graphql?query=mutation%7Ba%7D"), 405);
+    assert_eq!(overtaken("GET", "/graphql?query=%7Ba%7D"), 0);
+    assert_eq!(overtaken("POST", "/graphql?query=mutation%7Ba%7D"), 400);
+    // An upload that the backend refuses early.
+    assert_eq!(overtaken("POST", "/graphql"), 0);
+}

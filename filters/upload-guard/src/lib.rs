@@ -85,6 +85,11 @@ impl Plugin for UploadGuard {
         if finder.files > 0 || partial { self.scan(partial, exchange, slot) } else { Verdict::Pass }
     }
 
+    /// No file reaches the backend.
+    fn without_body(&self, _exchange: &mut Exchange, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+        Verdict::Pass
+    }
+
     fn answered(&self, exchange: &mut Exchange, answer: Answer, slot: &mut Slot, host: &dyn Host) -> Verdict {
         self.scanned(&answer, exchange, slot, host)
     }

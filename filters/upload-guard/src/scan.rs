@@ -40,6 +40,7 @@ impl UploadGuard {
         host: &dyn Host,
     ) -> Verdict {
         let partial = slot.take::<Waiting>().is_some_and(|waiting| waiting.partial);
+        let overrun = *answer == Answer::Overrun;
         let answer = answer.read::<ScanFiles>();
         let verdict = answer.as_ref().map(ScanAnswer::verdict);
         let said = answer.map(|answer| answer.detail).unwrap_or_default();
@@ -48,6 +49,10 @@ impl UploadGuard {
             Some(ScanVerdict::Clean) if !partial => return Verdict::Pass,
             Some(ScanVerdict::Clean) => (Reason::ScanFailed, "the body is longer than what can be scanned".to_owned()),
             Some(ScanVerdict::Failed) => (Reason::ScanFailed, format!("the files could not be scanned: {said}")),
+            None if overrun => {
+                let why = "too many are being scanned, or more of the body came than may wait";
+                (Reason::ScanFailed, format!("the files could not be scanned: {why}"))
+            }
             None => (Reason::ScanFailed, "the files could not be scanned: there was no answer in time".to_owned()),
         };
         if reason == Reason::ScanFailed && self.step.allow_unscanned {

@@ -172,6 +172,17 @@ impl Plugin for Waf {
         }
     }
 
+    /// The rules of phase 2 look at much more than the body: withholding it is no way around them.
+    fn without_body(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        let Some(state) = slot.get::<State>() else {
+            return Verdict::Pass;
+        };
+        state.phase = 2;
+        state.transaction.set_now(host.now());
+        let intervention = state.transaction.request_body_withheld();
+        self.judge_phase_2(intervention, state, exchange, host)
+    }
+
     fn reads_rest(&self, slot: &mut Slot) -> bool {
         let state = slot.get::<State>();
         state.is_some_and(|state| state.transaction.scans_rest() && !state.transaction.request_body_limits().reject)
@@ -353,6 +364,17 @@ impl Waf {
         state.phase = 2;
         state.transaction.set_now(host.now());
         let intervention = state.transaction.request_body(body, complete);
+        self.judge_phase_2(intervention, state, exchange, host)
+    }
+
+    /// What follows from phase 2, which has run.
+    fn judge_phase_2(
+        &self,
+        intervention: Option<Intervention>,
+        state: &mut State,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
         if let Some(refusal) = self.refusal(intervention, state, exchange, Half::Request, host) {
             return Verdict::Refuse(refusal);
         }

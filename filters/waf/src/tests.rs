@@ -505,3 +505,47 @@ SecRule REQUEST_URI "@contains attack" "id:1,phase:1,redirect:'https://example.c
     assert!(location.starts_with(b"https://example.com/attack%0"), "{}", location.escape_ascii());
     assert!(location.iter().all(u8::is_ascii_graphic), "{}", location.escape_ascii());
 }
+
+/// The status of a request whose body is announced, begins with this, and never ends before the response is there.
+fn overtaken(step: WafStep, path: &str, headers: Headers, begins: &[u8]) -> Option<u16> {
+    let (host, plugin, mut slot) = (FakeHost::at(0), plugin(step), Slot::default());
+    let mut exchange = exchange(path, headers);
+    match plugin.request(&mut exchange, true, &mut slot, &host) {
+        Verdict::NeedBody(_) => {}
+        Verdict::ReadBody(_) => {
+            assert_eq!(plugin.request_piece(&mut exchange, begins, &mut slot, &host), Verdict::Pass)
+        }
+        verdict => panic!("{verdict:?}"),
+    }
+    let verdict = plugin.without_body(&mut exchange, &mut slot, &host);
+    if verdict == Verdict::Pass {
+        exchange.response = Some(Response { status: 200, ..Response::default() });
+        assert!(matches!(plugin.response(&mut exchange, false, &mut slot, &host), Verdict::Pass));
+    }
+    plugin.finish(&mut exchange, &mut slot, &host);
+    status(&verdict)
+}
+
+#[test]
+fn a_body_that_is_withheld_is_no_way_around_phase_2() {
+    let prefix = || WafStep { reject_oversize: false, ..step() };
+    let multipart = || Headers::from([("content-type", "multipart/form-data; boundary=b")]);
+    for step in [step, prefix] {
+        assert_eq!(overtaken(step(), "/?q=evil", Headers::default(), b""), Some(403));
+        assert_eq!(overtaken(step(), "/?q=evil", form(), b"a=b"), Some(403));
+        assert_eq!(overtaken(step(), "/?q=evil", multipart(), b"--b\r\n"), Some(403));
+        assert_eq!(overtaken(WafStep { block: false, ..step() }, "/?q=evil", form(), b"a=b"), None);
+        // A backend that refuses an upload early: the cut is no error of the request, nor is any limit exceeded.
+        for (headers, begins) in [
+            (Headers::default(), b"".as_slice()),
+            (form(), b"a=b&q=ev"),
+            (multipart(), b"--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"a\"\r\n\r\nhalf"),
+            (Headers::from([("content-type", "application/json")]), b"{\"q\": [1, "),
+            (Headers::from([("content-encoding", "gzip")]), b"\x1f\x8b"),
+        ] {
+            assert_eq!(overtaken(step(), "/?q=garden", headers.clone(), begins), None, "{headers:?}");
+        }
+    }
+    // What is there of it is inspected where it is read as it comes.
+    assert_eq!(overtaken(prefix(), "/", form(), b"q=evil&a="), Some(403));
+}

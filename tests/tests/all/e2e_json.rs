@@ -141,6 +141,28 @@ fn a_filter_that_cannot_hold_headers_lets_nothing_through_and_hangs_nobody() {
         }
     }
 
+    // A body that never comes: the backend answers these paths from the headers.
+    let withheld = |method: &str, target: &str, framing: &str| {
+        let mut connection = Connection::open(to).unwrap();
+        let head = format!("{method} {target} HTTP/1.1\r\nhost: shop.example\r\n{framing}\r\n\r\n");
+        connection.write(head.as_bytes()).unwrap();
+        connection.read(false)
+    };
+    let attack = format!("/status/200?q={}", percent(SQL));
+    for framing in ["content-length: 1", "transfer-encoding: chunked"] {
+        let form = format!("content-type: application/x-www-form-urlencoded\r\n{framing}");
+        let answered = |method: &str, target: &str| withheld(method, target, &form).unwrap().status;
+        assert_eq!(answered("GET", &attack), 403, "{framing}");
+        assert_eq!(answered("POST", &attack), 403, "{framing}");
+        assert_eq!(answered("POST", "/status/200?q=garden+chairs"), 200, "{framing}");
+        assert_eq!(answered("POST", "/status/401"), 401, "{framing}: a backend that refuses before it has the body");
+        let began = Instant::now();
+        assert_eq!(answered("POST", "/status/200?mark=1"), 200, "{framing}");
+        assert!(began.elapsed() >= HELD, "it was not held: {:?}", began.elapsed());
+        let leak = withheld("POST", "/leak", &form);
+        assert!(!leak.is_ok_and(|answer| answer.text().contains("SQL syntax")), "{framing}: the response is inspected");
+    }
+
     // The headers of a response are on their way; its body does not follow them.
     let reflect = |body: &str| {
         Request::json("/reflect", &json!({"status": 200, "headers": {"content-type": "text/plain"}, "body": body}))

@@ -12,9 +12,9 @@ use crate::calls::{self, Buffer, Half};
 use crate::proxy_host::ProxyHost;
 use crate::{held, link};
 
-/// How many more bytes of a body may come while its message waits for an answer. The gateway buffers them, and answers with 413
-/// or 500 beyond its limit, which is 1 MiB more than any step asks for; so the wait ends before that, without an answer.
-const MORE_WHILE_ASKING: usize = 512 * 1024;
+/// How many more bytes of a body may come while its message waits. The gateway buffers them, and answers with 413 or 500 beyond its
+/// limit, which is 1 MiB more than any step asks for; so the wait ends before that.
+const MORE_WHILE_WAITING: usize = 512 * 1024;
 
 /// A half of the stream that is held until a time or an answer.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +22,8 @@ pub(super) struct Waiting {
     pub(super) half: Half,
     /// The wait ends once more bytes of the body than this are there and others follow.
     most: usize,
+    /// It waits for an answer.
+    asks: bool,
 }
 
 impl Stream {
@@ -29,7 +31,8 @@ impl Stream {
     pub(super) fn hold(&mut self, half: Half, millis: u32, this: &Rc<RefCell<Self>>) -> Action {
         self.set_buffering(half, Buffering::Off);
         if held::hold(self.context, millis, this) {
-            self.waiting = Some(Waiting { half, most: usize::MAX });
+            let most = self.half(half).size.saturating_add(MORE_WHILE_WAITING);
+            self.waiting = Some(Waiting { half, most, asks: false });
             return Action::Pause;
         }
         self.go_on(half, None, this)
@@ -43,10 +46,10 @@ impl Stream {
             .as_ref()
             .and_then(Run::asked_body)
             .map(|body| AskBody { length: u64::try_from(body.length).unwrap_or(u64::MAX), complete: body.complete });
-        match link::ask(ask, body, self.context, this) {
+        match link::ask(ask, body, (self.context, self.caller()), this) {
             Ok(()) => {
-                let most = self.half(half).size.saturating_add(MORE_WHILE_ASKING);
-                self.waiting = Some(Waiting { half, most });
+                let most = self.half(half).size.saturating_add(MORE_WHILE_WAITING);
+                self.waiting = Some(Waiting { half, most, asks: true });
                 Action::Pause
             }
             Err(answer) => self.go_on(half, Some(answer), this),
@@ -67,19 +70,51 @@ impl Stream {
         calls::buffer_from(buffer, from, length).unwrap_or_default()
     }
 
-    /// More of the body of a message came that waits.
+    /// Whether a half is held until a time or an answer.
+    pub(super) fn is_held(&self, half: Half) -> bool {
+        self.waiting.is_some_and(|waiting| waiting.half == half || self.early.is_some())
+    }
+
+    /// More of the body of a message came that waits. Beyond the bound, a question gets no answer, and what is delayed goes on. What
+    /// is delayed before it is refused waits to the end, without its body.
     pub(super) fn more_of(&mut self, half: Half, this: &Rc<RefCell<Self>>) -> Action {
         let Buffered { size, ended, .. } = *self.half(half);
-        if self.waiting.take_if(|waiting| size > waiting.most && !ended).is_none() {
+        let is_over = |waiting: &Waiting| {
+            let most = if waiting.half == half { waiting.most } else { MORE_WHILE_WAITING };
+            size > most && !ended
+        };
+        let Some(over) = self.waiting.filter(is_over) else { return Action::Pause };
+        let is_refused = self.run.as_ref().is_some_and(Run::is_held_for_answer);
+        if is_refused && half == Half::Request && calls::replace_buffer(Buffer::RequestBody, b"") {
             return Action::Pause;
         }
+        self.waiting = None;
         held::forget(self.context);
-        self.go_on(half, Some(Answer::Unavailable), this)
+        let answer = over.asks.then_some(Answer::Overrun);
+        if self.early.is_none() {
+            return self.go_on(half, answer, this);
+        }
+        let action = self.go_on_early(answer, this);
+        match (half, action) {
+            (Half::Response, action) => action,
+            (Half::Request, action) => {
+                if action == Action::Continue {
+                    calls::continue_stream(Half::Response);
+                }
+                Action::Pause
+            }
+        }
     }
 
     /// The time of a held message is over, or its question has this answer. The gateway's calls act on its stream already.
     pub(crate) fn resume(&mut self, answer: Option<Answer>, this: &Rc<RefCell<Self>>) {
         let Some(Waiting { half, .. }) = self.waiting.take() else { return };
+        if self.early.is_some() {
+            if self.go_on_early(answer, this) == Action::Continue {
+                calls::continue_stream(Half::Response);
+            }
+            return;
+        }
         let action = self.go_on(half, answer, this);
         // Held at its headers, and nothing of its body has come: it comes once they are released.
         let Buffered { size, ended, .. } = *self.half(half);
@@ -95,11 +130,23 @@ impl Stream {
 
     /// Goes on behind a wait, with what has come of the body in the meantime.
     fn go_on(&mut self, half: Half, answer: Option<Answer>, this: &Rc<RefCell<Self>>) -> Action {
-        let flow = self.run.as_mut().map_or(Flow::Continue, |run| match answer {
+        if self.early.is_some() {
+            return self.go_on_early(answer, this);
+        }
+        let flow = self.behind_wait(answer);
+        let action = self.act(flow, half, this);
+        self.with_what_came(half, action, this)
+    }
+
+    pub(super) fn behind_wait(&mut self, answer: Option<Answer>) -> Flow {
+        self.run.as_mut().map_or(Flow::Continue, |run| match answer {
             Some(answer) => run.answered(answer, &ProxyHost::default()),
             None => run.resume(&ProxyHost::default()),
-        });
-        let action = self.act(flow, half, this);
+        })
+    }
+
+    /// Carries on with what has come of a message while it waited.
+    pub(super) fn with_what_came(&mut self, half: Half, action: Action, this: &Rc<RefCell<Self>>) -> Action {
         let Buffered { size, ended, state } = *self.half(half);
         match action {
             Action::Continue if half == Half::Request && self.awaits_first_bytes && size > 0 => self.open_stream(this),

@@ -24,12 +24,15 @@ pub(crate) enum Confirmation {
     NoControlPlane,
     /// There is no answer.
     Unavailable,
+    /// The wait was given up because of what callers send.
+    Overrun,
 }
 
 impl Confirmation {
     fn read(answer: &Answer) -> Self {
         match (answer, answer.read::<SpendPuzzle>()) {
             (Answer::NoControlPlane, _) => Self::NoControlPlane,
+            (Answer::Overrun, _) => Self::Overrun,
             (_, Some(YesNo { yes: true })) => Self::Yes,
             (_, Some(YesNo { yes: false })) => Self::No,
             (_, None) => Self::Unavailable,
@@ -81,6 +84,8 @@ impl Challenges {
         };
         match answer {
             Confirmation::No => return refuse(Failure::Spent, module, exchange, host),
+            // Callers bring that about: it is no outage, and nothing that this node knows by itself counts for it.
+            Confirmation::Overrun => return refuse(Failure::Overrun, module, exchange, host),
             Confirmation::Unavailable => {
                 unanswered("puzzle", module, exchange, host);
                 spent::mark_offline(host);

@@ -62,6 +62,8 @@ pub(crate) enum Failure {
     Elsewhere,
     /// The control plane did not confirm that it is unspent.
     Unconfirmed,
+    /// It was not asked, because of what callers send.
+    Overrun,
 }
 
 impl fmt::Display for Failure {
@@ -79,6 +81,9 @@ impl fmt::Display for Failure {
             Self::Elsewhere => "a node without its control plane gave the puzzle, and it alone takes it",
             Self::Unconfirmed => {
                 "the control plane did not say whether the puzzle was spent elsewhere; the next puzzle does not need the control plane"
+            }
+            Self::Overrun => {
+                "the control plane was not waited for, because more of a body came than may wait, or too many submissions wait"
             }
         })
     }

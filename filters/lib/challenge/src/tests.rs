@@ -271,6 +271,26 @@ fn what_the_control_plane_says_counts_and_its_silence_is_told_of() {
 }
 
 #[test]
+fn a_submission_that_is_not_waited_for_earns_nothing_and_is_no_outage() {
+    let (challenges, host) = (challenges(), FakeHost::at(NOW));
+    let solution = solve(&puzzle(&challenges, "192.0.2.1", 40.0, &host));
+    let mut exchange = exchange("POST", "192.0.2.1", &[(HEADER, &solution)]);
+    assert!(matches!(challenges.access("test", true, &mut exchange, &host), Verdict::Ask(_)));
+    let answer = reply(challenges.answered("test", &Answer::Overrun, &mut exchange, &host));
+    assert_eq!((answer.status, header(&answer, "set-cookie")), (403, ""));
+    let told = host.events_json();
+    let categories: Vec<_> = told.iter().map(|event| event["event"]["category"].as_str().unwrap()).collect();
+    assert_eq!(categories, ["challenge"]);
+    assert!(!offline::is(host.shared(), NOW), "the next puzzles count on every node");
+    // Of an offline node's own as well: a missing answer is what they are for, a wait that the caller ends is not.
+    offline::mark(host.shared(), NOW + 1000, NOW);
+    let own = solve(&puzzle(&challenges, "192.0.2.1", 40.0, &host));
+    let mut exchange = self::exchange("POST", "192.0.2.1", &[(HEADER, &own)]);
+    assert!(matches!(challenges.access("test", true, &mut exchange, &host), Verdict::Ask(_)));
+    assert_eq!(reply(challenges.answered("test", &Answer::Overrun, &mut exchange, &host)).status, 403);
+}
+
+#[test]
 fn what_a_node_gives_while_it_is_offline_counts_there_and_in_that_incarnation_alone() {
     let (challenges, host) = (challenges(), FakeHost::at(NOW));
     let shared = solve(&puzzle(&challenges, "192.0.2.1", 40.0, &host));

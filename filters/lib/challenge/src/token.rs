@@ -90,6 +90,7 @@ impl Challenges {
                 self.hand_over(earned, decision, exchange, host)
             }
             Confirmation::No => flow::refuse(Failure::Unvouched, module, exchange, host),
+            Confirmation::Overrun => flow::refuse(Failure::Overrun, module, exchange, host),
             Confirmation::Unavailable | Confirmation::NoControlPlane => {
                 let provider = &self.settings.provider;
                 let reason = format!(

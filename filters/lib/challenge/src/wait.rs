@@ -85,6 +85,12 @@ impl Challenges {
                 flow::note(exchange, "challenge:failed", detail, host);
                 return Verdict::Pass;
             }
+            Confirmation::Overrun => {
+                let detail =
+                    "its wait is over, but the request brought more than may wait for its confirmation".to_owned();
+                flow::note(exchange, "challenge:failed", detail, host);
+                return Verdict::Pass;
+            }
             Confirmation::Unavailable => flow::unanswered("wait", module, exchange, host),
             Confirmation::Yes | Confirmation::NoControlPlane => {}
         }

@@ -29,8 +29,8 @@ impl Ask {
     /// The same, with the body that the step was given: as much as it has asked for, [`snapshot::MAX_ASK_BODY`] bytes at most. The
     /// host sends it behind the question, in chunks and as fast as the control plane takes them, from where the gateway keeps it;
     /// an answer that comes before ends that. In `request_body`, `response_body`, and `answered` after them; elsewhere the answer is
-    /// [`Answer::Unavailable`], as where too many bodies are being sent already (see
-    /// [`Sendings::open`](crate::Sendings::open)).
+    /// [`Answer::Unavailable`]. Where too many bodies are being sent already (see [`Sendings::open`](crate::Sendings::open)), it is
+    /// [`Answer::Overrun`].
     #[must_use]
     pub fn with_body(mut self) -> Self {
         self.body = true;
@@ -76,8 +76,12 @@ pub enum Answer {
     /// This gateway has no control plane.
     NoControlPlane,
     /// There is no answer: the control plane did not answer in time, could not find out, does not know the topic, or cannot be
-    /// reached; or too much is asked. A plugin goes on without it unless it must not be bypassed, in which case it refuses.
+    /// reached. A plugin goes on without it unless it must not be bypassed, in which case it refuses.
     Unavailable,
+    /// The wait was given up, because more of the body came than may wait, or too much is asked already: by all callers of the
+    /// worker, or by this one ([`MAX_QUESTIONS_OF_CALLER`](crate::MAX_QUESTIONS_OF_CALLER)). Callers can bring that about, and it
+    /// says nothing about the control plane: a plugin takes it for no outage, and lets nothing pass for it that it would refuse.
+    Overrun,
 }
 
 impl Answer {
@@ -86,7 +90,7 @@ impl Answer {
     pub fn read<Q: Topic>(&self) -> Option<Q::Answer> {
         match self {
             Self::Data(data) => Q::Answer::decode(data.as_slice()).ok(),
-            Self::NoControlPlane | Self::Unavailable => None,
+            Self::NoControlPlane | Self::Unavailable | Self::Overrun => None,
         }
     }
 }

@@ -42,6 +42,13 @@ pub trait Plugin {
         Verdict::Pass
     }
 
+    /// The response has come before the body that it waits for, so that the backend answers a request of which it has the headers
+    /// alone (gateways that do not hold headers), or the gateway itself has answered. Of the body nothing has reached the
+    /// backend, and nothing will. By default an empty body is handed over ([`Plugin::request_body`]).
+    fn without_body(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        self.request_body(exchange, Body { bytes: &[], complete: true }, slot, host)
+    }
+
     /// Whether it looks at what follows the body that it was given by [`Plugin::request_body`], after [`Verdict::ReadBody`].
     fn reads_rest(&self, _slot: &mut Slot) -> bool {
         false

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 /// The most questions of one worker that wait at once. One more has no answer.
 pub const MAX_QUESTIONS: usize = 1000;
+/// The most of them of one caller: no single one takes the room of all others.
+pub const MAX_QUESTIONS_OF_CALLER: usize = 250;
 /// The most bytes that these questions have together.
 pub const MAX_QUESTION_BYTES: usize = 16 << 20;
 
@@ -21,6 +23,8 @@ pub struct Questions<T> {
 #[derive(Debug)]
 struct Waiting<T> {
     asking: T,
+    /// A number of the caller.
+    caller: u64,
     bytes: usize,
     /// In milliseconds since the Unix epoch.
     until: u64,
@@ -36,18 +40,20 @@ impl<T> Default for Questions<T> {
 
 impl<T> Questions<T> {
     /// The number of a new question of so many bytes, which `asking` waits for until a time in milliseconds since the Unix epoch.
+    /// `caller` is the same number for all questions of one caller.
     ///
     /// # Errors
     ///
-    /// `asking` itself if too many questions wait, or too many bytes of them.
-    pub fn open(&mut self, asking: T, bytes: usize, until: u64) -> Result<u64, T> {
+    /// `asking` itself if too many questions wait, of all callers or of this one, or too many bytes of them.
+    pub fn open(&mut self, asking: T, caller: u64, bytes: usize, until: u64) -> Result<u64, T> {
         let total = self.bytes.saturating_add(bytes);
-        if self.waiting.len() >= MAX_QUESTIONS || total > MAX_QUESTION_BYTES {
+        let of_caller = self.waiting.values().filter(|waiting| waiting.caller == caller).count();
+        if self.waiting.len() >= MAX_QUESTIONS || of_caller >= MAX_QUESTIONS_OF_CALLER || total > MAX_QUESTION_BYTES {
             return Err(asking);
         }
         self.last = self.last.wrapping_add(1);
         self.bytes = total;
-        self.waiting.insert(self.last, Waiting { asking, bytes, until, stream: None });
+        self.waiting.insert(self.last, Waiting { asking, caller, bytes, until, stream: None });
         Ok(self.last)
     }
 
@@ -131,7 +137,7 @@ mod tests {
     #[test]
     fn an_entry_ends_with_the_answer_the_deadline_the_stream_or_the_message() {
         let mut questions = Questions::default();
-        let open = |questions: &mut Questions<u32>, message, until| questions.open(message, 10, until).unwrap();
+        let open = |questions: &mut Questions<u32>, message, until| questions.open(message, 0, 10, until).unwrap();
         let [one, two, three, four, five] = [1, 2, 3, 4, 5].map(|message| open(&mut questions, message, 100));
         questions.sent(one, 7);
         questions.sent(three, 7);
@@ -153,13 +159,24 @@ mod tests {
     #[test]
     fn questions_are_bounded_in_number_and_bytes() {
         let mut questions = Questions::default();
-        assert!((0..MAX_QUESTIONS).all(|message| questions.open(message, 1, 9).is_ok()));
-        assert_eq!(questions.open(7, 1, 9), Err(7));
+        assert!((0..MAX_QUESTIONS).all(|message| questions.open(message, message as u64, 1, 9).is_ok()));
+        assert_eq!(questions.open(7, 7, 1, 9), Err(7));
         questions.take(1);
-        assert!(questions.open(8, 1, 9).is_ok());
+        assert!(questions.open(8, 8, 1, 9).is_ok());
         assert_eq!(questions.take_overdue(9).len(), MAX_QUESTIONS);
         let size = 64 << 10;
-        let fit = (0..MAX_QUESTIONS).take_while(|message| questions.open(*message, size, 9).is_ok()).count();
+        let fit =
+            (0..MAX_QUESTIONS).take_while(|message| questions.open(*message, *message as u64, size, 9).is_ok()).count();
         assert_eq!((fit, questions.len()), (MAX_QUESTION_BYTES / size, MAX_QUESTION_BYTES / size));
+    }
+
+    #[test]
+    fn one_caller_leaves_room_for_others() {
+        let mut questions = Questions::default();
+        assert!((0..MAX_QUESTIONS_OF_CALLER).all(|message| questions.open(message, 7, 1, 9).is_ok()));
+        assert_eq!(questions.open(1, 7, 1, 9), Err(1));
+        assert!(questions.open(2, 8, 1, 9).is_ok());
+        questions.take(1);
+        assert!(questions.open(3, 7, 1, 9).is_ok());
     }
 }

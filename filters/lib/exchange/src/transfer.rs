@@ -212,6 +212,11 @@ pub(crate) fn receive_last(exchange: &mut Exchange, host: &dyn Host) {
     }
 }
 
+/// Whether another filter has answered in the backend's place.
+pub(crate) fn is_answered(host: &dyn Host) -> bool {
+    carried(host).is_some_and(|carried| carried.answered)
+}
+
 fn score(signals: Vec<CarriedSignal>, overflow: f64) -> Score {
     let mut score = Score::default();
     for signal in signals {

@@ -413,3 +413,27 @@ fn a_flood_of_accounts_and_sources_stays_bounded() {
     println!("{bytes} bytes after 40,000 sources, {after} after 60,000");
     assert!(after < 64 << 20, "{after}");
 }
+
+#[test]
+fn credentials_in_the_head_count_although_the_body_is_withheld() {
+    let host = FakeHost::at(NOW);
+    let chain = chain(&step());
+    let attempt = |path: &str| {
+        let start = Start { request: request(path, &[]), route: b"", peer: b"192.0.2.1:1", node: &"node".into() };
+        let mut run = Run::new(&chain, start, &host);
+        assert!(matches!(run.request_headers(true, &host), Flow::Buffer { .. }));
+        assert_eq!(run.overtaken(&host), Some(Flow::Continue));
+        assert_eq!(run.response_headers(status(401), false, &host), Flow::Continue);
+        run.finish(&host);
+        run.exchange().score.tags().join(" ")
+    };
+    let tags: Vec<_> = (0..15).map(|at| attempt(&format!("/login?username=u{at}&password=p"))).collect();
+    assert!(tags.iter().any(|tags| !tags.is_empty()), "fifteen accounts of one source");
+    // A request that has none is no login.
+    let host = FakeHost::at(NOW);
+    let start = Start { request: request("/login", &[]), route: b"", peer: b"192.0.2.2:1", node: &"node".into() };
+    let mut run = Run::new(&chain, start, &host);
+    assert!(matches!(run.request_headers(true, &host), Flow::Buffer { .. }));
+    assert_eq!(run.overtaken(&host), Some(Flow::Continue));
+    assert_eq!(run.exchange().score.tags().join(" "), "");
+}

@@ -1,5 +1,7 @@
 //! Budgets, with a control plane that is a map of sets.
 
+use exchange::Ask;
+
 use super::*;
 
 fn with_budget(budget: u32) -> ObjectGuardStep {
@@ -166,4 +168,73 @@ fn windows_follow_the_clock_of_the_control_plane() {
     joins(&host, NOW + 3_000_000);
     let sent = get(&*plugin, &host, "shop", "/o/2", &mut store);
     assert_eq!((sent.refused, sent.retry_after), (Some(429), Some(590)));
+}
+
+/// What becomes of a request whose question is given up in front of the backend, and of the question in front of its response.
+fn overrun(
+    plugin: &dyn Plugin,
+    host: &FakeHost,
+    (method, path): (&str, &str),
+    status: u16,
+    again: impl FnOnce(&Ask) -> Answer,
+) -> Sent {
+    let (mut exchange, mut slot) = (exchange("shop", path), Slot::default());
+    exchange.request.method = method.into();
+    let Verdict::Ask(_) = plugin.request(&mut exchange, true, &mut slot, host) else { panic!("{path}") };
+    let mut verdict = plugin.answered(&mut exchange, Answer::Overrun, &mut slot, host);
+    if verdict == Verdict::Pass {
+        exchange.response = Some(Response { status, ..Response::default() });
+        verdict = plugin.response(&mut exchange, true, &mut slot, host);
+    }
+    if let Verdict::Ask(ask) = &verdict {
+        verdict = plugin.answered(&mut exchange, again(ask), &mut slot, host);
+    }
+    let mut sent = Sent::default();
+    if let Verdict::Refuse(refusal) = &verdict {
+        let header = refusal.headers.iter().find(|(name, _)| name == "retry-after");
+        sent.refused = Some(refusal.status);
+        sent.retry_after = header.map(|(_, value)| String::from_utf8_lossy(value).parse().unwrap());
+    } else {
+        assert_eq!(verdict, Verdict::Pass, "{path}");
+    }
+    sent.tags = exchange.score.tags().join(" ");
+    sent
+}
+
+#[test]
+fn a_long_body_is_no_way_around_a_budget() {
+    let (plugin, host, mut store) = (plugin(&with_budget(1)), node(), Store::default());
+    // Within the budget it passes, and is counted.
+    let sent = overrun(&*plugin, &host, ("PUT", "/orders/1"), 200, |ask| store.answer(ask));
+    assert_eq!(sent, Sent::default());
+    assert_eq!(get(&*plugin, &host, "shop", "/orders/1", &mut store).refused, None);
+    for path in ["/orders/2", "/orders/3"] {
+        let sent = overrun(&*plugin, &host, ("PUT", path), 200, |ask| store.answer(ask));
+        assert_eq!((sent.refused, sent.retry_after, sent.tags.as_str()), (Some(429), Some(3590), "objects:budget"));
+    }
+    assert_eq!(store.members(), 1);
+    // Both waits are given up: it is not known, and not let through.
+    let sent = overrun(&*plugin, &host, ("PUT", "/orders/4"), 200, |_| Answer::Overrun);
+    assert_eq!((sent.refused, sent.retry_after, sent.tags.as_str()), (Some(429), Some(1), "objects:budget_uncounted"));
+    // No honest request of these methods has such a body: the backend does not see it.
+    for method in ["GET", "HEAD", "DELETE"] {
+        let sent = overrun(&*plugin, &host, (method, "/orders/4"), 200, |_| panic!("nothing is asked"));
+        assert_eq!((sent.refused, sent.retry_after), (Some(429), Some(1)), "{method}");
+    }
+    assert!(told(&host).is_empty(), "the chain tells of refusals, and there is no outage");
+    // What is denied is not in the response, and a control plane that is gone is an outage.
+    assert_eq!(overrun(&*plugin, &host, ("PUT", "/orders/5"), 404, |_| panic!("nothing is asked")).refused, None);
+    assert_eq!(overrun(&*plugin, &host, ("PUT", "/orders/6"), 200, |_| Answer::Unavailable).refused, None);
+    assert_eq!(told(&host), ["dependency objects:budget_uncounted"]);
+}
+
+#[test]
+fn with_log_a_long_body_is_reported_and_passes() {
+    let step = ObjectGuardStep { budget_logs: true, ..with_budget(1) };
+    let (plugin, host, mut store) = (plugin(&step), node(), Store::default());
+    get(&*plugin, &host, "shop", "/orders/1", &mut store);
+    assert_eq!(overrun(&*plugin, &host, ("GET", "/orders/2"), 200, |ask| store.answer(ask)).refused, None);
+    assert_eq!(overrun(&*plugin, &host, ("GET", "/orders/3"), 200, |_| Answer::Overrun).refused, None);
+    assert_eq!(told(&host), ["objects objects:budget", "dependency objects:budget_uncounted"]);
+    assert!(messages(&host)[1].contains("more of a body came than may wait"), "{:?}", messages(&host));
 }

@@ -75,6 +75,7 @@ fn a_scan_without_a_verdict_follows_its_action() {
     for (answer, complete, why) in [
         (says(ScanVerdict::Failed, "clamd closed"), true, "the files could not be scanned: clamd closed"),
         (Answer::Unavailable, true, "there was no answer in time"),
+        (Answer::Overrun, true, "more of the body came than may wait"),
         (Answer::NoControlPlane, true, "there was no answer in time"),
         (Answer::Data(b"\xff".to_vec()), true, "there was no answer in time"),
         (says(ScanVerdict::Clean, ""), false, "the body is longer than what can be scanned"),

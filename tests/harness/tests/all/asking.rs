@@ -194,7 +194,7 @@ fn a_wait_ends_before_the_gateway_buffers_too_much() {
     let began = Instant::now();
     let gateway = Gateway::start(&[
         ("open", never("request")),
-        ("closed", json!({ "at": "access", "ask": "never", "millis": 10_000, "on": { "unavailable": refuse(503) } })),
+        ("closed", json!({ "at": "access", "ask": "never", "millis": 10_000, "on": { "overrun": refuse(503) } })),
     ]);
     let echo = upload("/open", LONG).send(gateway.to).unwrap();
     assert_eq!((echo.status, &echo.json()["body_length"]), (200, &json!(LONG)));
@@ -214,6 +214,64 @@ fn a_wait_ends_before_the_gateway_buffers_too_much() {
         gateway.is_well();
     }
     assert!(began.elapsed() < Duration::from_secs(40), "all four questions waited for 10 s");
+}
+
+#[test]
+fn a_delay_ends_before_the_gateway_buffers_too_much() {
+    let delayed = json!({ "hold": 20_000 });
+    let refused = json!({ "hold": 2000, "refuse": { "status": 403 } });
+    let access = |then: Value| json!({ "at": "access", "ask": "say yes", "on": { "yes": then } });
+    let filter = |steps: &[(&str, Value)]| wasm_filter("probe", &module(), &configuration(steps));
+    let steps = [("delayed", access(delayed)), ("refused", access(refused))];
+    let gateway = Gateway::with_buffers(filter(&steps), 2 << 20);
+    let began = Instant::now();
+    let echo = upload("/delayed", LONG).send(gateway.to).unwrap();
+    assert_eq!((echo.status, &echo.json()["body_length"]), (200, &json!(LONG)));
+    assert!(began.elapsed() < Duration::from_secs(15), "it went on when more came than may wait");
+    // A body is no way around the delay of a refused request.
+    let began = Instant::now();
+    let mut connection = Connection::open(gateway.to).unwrap();
+    let _ = connection.write(&upload("/refused", LONG).encode());
+    assert_eq!(connection.read(false).unwrap().status, 403);
+    assert!(began.elapsed() >= Duration::from_secs(2), "{:?}", began.elapsed());
+    gateway.is_well();
+}
+
+/// The answer to a request whose body never comes.
+fn withheld(gateway: &Gateway, path: &str) -> u16 {
+    let mut connection = Connection::open(gateway.to).unwrap();
+    let head = format!("POST {path} HTTP/1.1\r\nhost: shop.example\r\ncontent-length: 5\r\n\r\n");
+    connection.write(head.as_bytes()).unwrap();
+    connection.read(false).unwrap_or_else(|error| panic!("{path}: {error}\n{}", gateway.envoy.log_tail(40))).status
+}
+
+#[test]
+fn a_body_that_never_comes_is_no_way_around_a_step() {
+    let no = json!({ "no": refuse(403) });
+    let body = |at: &str| json!({ "at": at, "ask": "later yes" });
+    // The backend answers these paths from the headers.
+    let gateway = Gateway::with(without_holding(&[
+        ("status/200", json!({ "at": "request-body", "ask": "later no", "on": no })),
+        ("status/201", json!({ "at": "request-pieces", "ask": "later no", "on": no })),
+        ("status/202", body("request-body")),
+        ("status/203", body("request-body")),
+        ("status/203", json!({ "at": "request", "ask": "later no", "on": no })),
+        ("status/206", body("request-pieces")),
+        ("status/206", json!({ "at": "response", "ask": "later no", "on": no })),
+        ("status/404", body("request-body")),
+        ("status/404", json!({ "at": "request", "ask": "later yes", "on": { "yes": { "hold": 500 } } })),
+    ]));
+    for (path, status) in
+        [("/status/200", 403), ("/status/201", 403), ("/status/202", 202), ("/status/203", 403), ("/status/206", 403)]
+    {
+        assert_eq!(withheld(&gateway, path), status, "{path}");
+        // The backend answers as early where the body comes.
+        assert_eq!(gateway.status(&upload(path, 5)), status, "{path} with its body");
+    }
+    let began = Instant::now();
+    assert_eq!(withheld(&gateway, "/status/404"), 404);
+    assert!(began.elapsed() >= Duration::from_millis(500), "it was not held: {:?}", began.elapsed());
+    gateway.is_well();
 }
 
 /// A filter whose gateway cannot hold headers while a body comes.

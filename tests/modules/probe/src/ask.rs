@@ -45,7 +45,7 @@ struct Config {
     /// How much of a body is asked for, in bytes.
     #[serde(default = "limit")]
     limit: usize,
-    /// What follows from an answer, by its text; `unavailable` and `no control plane` stand for those. It goes on otherwise.
+    /// What follows from an answer, by its text; `unavailable`, `overrun` and `no control plane` stand for those. It goes on otherwise.
     #[serde(default)]
     on: BTreeMap<String, Then>,
 }
@@ -62,7 +62,7 @@ struct Then {
     need_body: bool,
     /// A further question.
     ask: Option<String>,
-    /// Holds the request so long, in milliseconds.
+    /// Holds the request so long, in milliseconds, and then refuses it where `refuse` is there.
     hold: u32,
     /// The category of an event.
     observe: Option<String>,
@@ -143,6 +143,7 @@ impl Plugin for Asks {
     fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, host: &dyn Host) -> Verdict {
         let text = match (&answer, answer.read::<ProbeQuestion>()) {
             (Answer::NoControlPlane, _) => "no control plane".to_owned(),
+            (Answer::Overrun, _) => "overrun".to_owned(),
             (_, Some(answer)) => answer.text,
             (_, None) => "unavailable".to_owned(),
         };
@@ -152,7 +153,9 @@ impl Plugin for Asks {
         }
         if then.hold > 0 {
             let decision = exchange::Decision::new(exchange::Action::Tarpit, 0.0, "held by a probe");
-            return Verdict::Enforce { decision: decision.enforced(), hold_millis: then.hold, reply: None };
+            let status = then.refuse.as_ref().map(|refuse| refuse.refusal().status);
+            let reply = status.map(|status| exchange::Reply { status, ..exchange::Reply::default() });
+            return Verdict::Enforce { decision: decision.enforced(), hold_millis: then.hold, reply };
         }
         match then {
             Then { refuse: Some(refuse), .. } => Verdict::Refuse(refuse.refusal()),

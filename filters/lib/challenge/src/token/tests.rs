@@ -93,6 +93,7 @@ fn only_a_yes_earns_a_clearance() {
     let dependency = r#""dependency" "observed" []"#;
     for (answer, events) in [
         (Confirmation::No, vec![failed]),
+        (Confirmation::Overrun, vec![failed]),
         (Confirmation::Unavailable, vec![dependency, failed]),
         (Confirmation::NoControlPlane, vec![dependency, failed]),
     ] {

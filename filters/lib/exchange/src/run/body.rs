@@ -159,6 +159,10 @@ impl Run {
         step: &Step,
         host: &dyn Host,
     ) -> Option<Flow> {
+        // Nothing of it goes on.
+        if half == Half::Request && self.overtaken {
+            return None;
+        }
         let outcome = match old.complete {
             true => self.exchange.replaces_body(half, old.length, new.len()),
             false => Err("more of the body follows than the step has asked for"),

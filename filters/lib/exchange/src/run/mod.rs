@@ -3,6 +3,7 @@
 mod access;
 mod answer;
 mod body;
+mod overtaken;
 mod wait;
 
 use std::rc::Rc;
@@ -53,6 +54,8 @@ pub struct Run {
     has_body: bool,
     /// The response does not end with its headers.
     response_has_body: bool,
+    /// The response has come before the request's end: no step waits for the request's body any more.
+    overtaken: bool,
     finished: bool,
 }
 
@@ -131,6 +134,7 @@ impl Run {
             read: 0,
             has_body: false,
             response_has_body: false,
+            overtaken: false,
             finished: false,
         }
     }
@@ -157,6 +161,7 @@ impl Run {
         if self.stage != Stage::Sent {
             return Flow::Continue;
         }
+        self.drop_request_body();
         // Filters behind this one in the request's order come before it in the response's.
         if self.shared_exchange {
             transfer::receive(&mut self.exchange, host);
@@ -251,6 +256,9 @@ impl Run {
                 self.hand_over(half, (at, need.limit), Body { bytes: &[], complete: false }, host)
             }
             (Verdict::NeedBody(_) | Verdict::ReadBody(_), _) if self.streaming(half) || !has_body => None,
+            (Verdict::NeedBody(_) | Verdict::ReadBody(_), _) if half == Half::Request && self.overtaken => {
+                self.without_body(at, step, host)
+            }
             (Verdict::ReadBody(_), _) if half == Half::Response => None,
             (Verdict::ReadBody(need), Some(body)) if body.complete || body.bytes.len() >= need.limit => {
                 self.read_at_once(at, step, body, need.limit, host)

@@ -8,6 +8,7 @@ use snapshot::{RouteChain, Snapshot};
 
 mod asking;
 mod changing;
+mod overtaken;
 
 /// A plugin whose configuration is the script of what it does, a word for each phase: `a:` access, `r:` request,
 /// `b:` request body, `l:` its trailers, `g:` first bytes of a stream, `s:` response, `t:` response body, `u:` its trailers, `yes:`,
@@ -126,7 +127,7 @@ impl Plugin for Scripted {
     fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         match answer {
             Answer::Data(data) if data == b"no" => self.verdict("no:", exchange, b""),
-            Answer::Unavailable => self.verdict("none:", exchange, b""),
+            Answer::Unavailable | Answer::Overrun => self.verdict("none:", exchange, b""),
             _ => self.verdict("yes:", exchange, b""),
         }
     }

@@ -59,7 +59,7 @@ impl Asking {
 }
 
 impl Phase {
-    fn half(self) -> Half {
+    pub(super) fn half(self) -> Half {
         match self {
             Self::Access | Self::Pieces(_) => Half::Request,
             Self::Headers(half) | Self::Body(half, _) => half,
@@ -120,7 +120,7 @@ impl Run {
 
     /// Hands an answer to the step that has asked.
     fn answer_to(&mut self, asking: Asking, answer: Answer, host: &dyn Host) -> Verdict {
-        if answer == Answer::Unavailable {
+        if matches!(answer, Answer::Unavailable | Answer::Overrun) {
             host.count(Metric::QuestionsUnanswered);
         }
         match (self.step(asking.at), self.slots.get_mut(asking.at)) {
@@ -149,6 +149,12 @@ impl Run {
         let Stage::Asked(asking) = &self.stage else { return None };
         let InHand { length, complete } = asking.phase.in_hand().filter(|_| asking.sends)?;
         Some(AskedBody { length, complete, replaced: self.replaced_body.as_deref() })
+    }
+
+    /// Whether the request is held for an answer of this host's own at the end of the delay.
+    #[must_use]
+    pub fn is_held_for_answer(&self) -> bool {
+        matches!(self.stage, Stage::Held(Some(_), _))
     }
 
     fn has_body_of(&self, half: Half) -> bool {

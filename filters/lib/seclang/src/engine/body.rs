@@ -153,23 +153,49 @@ impl Transaction {
                     return Some(refused);
                 }
             }
-            let incoming = std::mem::take(&mut self.incoming);
-            let length = usize::try_from(incoming.length).unwrap_or(usize::MAX);
-            let parsed = length.saturating_sub(incoming.over);
-            self.arena.budget.bring(parsed);
-            self.arena.budget.charge_parsing(parsed);
-            empty = incoming.length == 0;
-            self.parse_body(incoming, complete);
-            // Applies to the body and to the query, which some applications decode with the same character set.
-            if self.charset == Charset::Foreign {
-                self.body_error("Body", "rules cannot read the character set that the request names");
-                empty = false;
-            }
+            empty = self.end_of_body(complete);
         }
+        self.run_phase_2(empty)
+    }
+
+    /// Parses what was taken of the body; whether that is nothing, and without an error.
+    fn end_of_body(&mut self, complete: bool) -> bool {
+        let incoming = std::mem::take(&mut self.incoming);
+        let length = usize::try_from(incoming.length).unwrap_or(usize::MAX);
+        let parsed = length.saturating_sub(incoming.over);
+        self.arena.budget.bring(parsed);
+        self.arena.budget.charge_parsing(parsed);
+        let empty = incoming.length == 0;
+        self.parse_body(incoming, complete);
+        // Applies to the body and to the query, which some applications decode with the same character set.
+        if self.charset == Charset::Foreign {
+            self.body_error("Body", "rules cannot read the character set that the request names");
+            return false;
+        }
+        empty
+    }
+
+    /// `empty` if the body has brought nothing.
+    fn run_phase_2(&mut self, empty: bool) -> Option<Intervention> {
         // Without a body the phase summary of phase 1 is still valid.
         self.summary_is_current = empty && self.has_summary;
         self.body_seen = true;
         self.run_phase(2)
+    }
+
+    /// Runs phase 2 in place of [`Transaction::request_body`] where the rest of the body will never be there, and nothing of it
+    /// reaches the backend. What was taken of it is inspected. The cut is no error of the request, and exceeds no limit.
+    pub fn request_body_withheld(&mut self) -> Option<Intervention> {
+        if !self.runs() {
+            return None;
+        }
+        let mut empty = true;
+        if self.request_body_access {
+            self.borrow_hot_cache();
+            empty = self.end_of_body(false);
+            self.incoming = Incoming::default();
+        }
+        self.run_phase_2(empty)
     }
 
     /// The beginning of the body as it was taken, decompressed and without the content of files: at most `most` bytes.

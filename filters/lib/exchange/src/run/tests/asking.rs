@@ -137,6 +137,10 @@ fn what_happens_without_an_answer_is_up_to_the_step_and_counted() {
     asked(&without.request_headers(false, &host));
     assert_eq!(without.answered(Answer::NoControlPlane, &host), Flow::Continue);
     assert_eq!(unanswered(), 2, "a gateway without a control plane has no trouble");
+    let mut overrun = run(&[step("a:ask none:refuse")], &host);
+    asked(&overrun.request_headers(true, &host));
+    assert!(matches!(overrun.answered(Answer::Overrun, &host), Flow::Answer(_)));
+    assert_eq!(unanswered(), 3);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv6Net};
+pub use tables::canonical;
 
 /// The longest value of an identity, in bytes: gateways replace longer ones by a fingerprint.
 const MAX_VALUE: usize = 128;
@@ -50,7 +51,8 @@ enum IdentityProblem {
 }
 
 impl Identity {
-    /// Reads a reference. Addresses come out as gateways write them: IPv4 in IPv6 as IPv4, ranges from their first address.
+    /// Reads a reference. Addresses come out as gateways write them: IPv4 in IPv6 as IPv4 (mapped, or by a translator: see
+    /// [`canonical`]), ranges from their first address.
     ///
     /// # Errors
     ///
@@ -71,12 +73,12 @@ impl Identity {
             return Ok(Identity { kind, value: value.to_owned(), range: None });
         }
         if let Ok(address) = value.parse::<IpAddr>() {
-            return Ok(Identity { kind, value: address.to_canonical().to_string(), range: None });
+            return Ok(Identity { kind, value: canonical(address).to_string(), range: None });
         }
         let range = value.parse::<IpNet>().map_err(|_| wrong(Address))?;
-        let range = unmapped(range).trunc();
+        let range = translated(range).trunc();
         if range.prefix_len() == range.max_prefix_len() {
-            return Ok(Identity { kind, value: range.addr().to_canonical().to_string(), range: None });
+            return Ok(Identity { kind, value: canonical(range.addr()).to_string(), range: None });
         }
         if range.prefix_len() == 0 {
             return Err(wrong(Everything));
@@ -168,11 +170,11 @@ impl Identity {
     }
 }
 
-/// IPv4 addresses that are written as IPv6 are IPv4.
-fn unmapped(range: IpNet) -> IpNet {
-    let IpNet::V6(network) = range else { return range };
-    let mapped = network.addr().to_ipv4_mapped().zip(network.prefix_len().checked_sub(96));
-    mapped.and_then(|(address, prefix)| IpNet::new(address.into(), prefix).ok()).unwrap_or(range)
+/// IPv4 addresses that are written as IPv6 are IPv4, see [`canonical`].
+fn translated(range: IpNet) -> IpNet {
+    let (IpNet::V6(network), IpAddr::V4(address)) = (range, canonical(range.addr())) else { return range };
+    let prefix = network.prefix_len().checked_sub(96);
+    prefix.and_then(|prefix| IpNet::new(address.into(), prefix).ok()).unwrap_or(range)
 }
 
 impl fmt::Display for IdentityError {
@@ -215,6 +217,10 @@ mod tests {
         assert_eq!((key(ja4).as_str(), Identity::parse(ja4).unwrap().kind()), (ja4, "ja4"));
         assert!(Identity::parse("ja4:t13d1516h2_*_*").unwrap_err().to_string().contains("has no JA4"));
         assert_eq!(key("ip:::ffff:192.0.2.1"), "ip:192.0.2.1");
+        assert_eq!(key("ip:64:ff9b::c000:201"), "ip:192.0.2.1");
+        assert_eq!(key("ip:64:ff9b::192.0.2.77/120"), "ip:192.0.2.0/24");
+        assert_eq!(key("ip:64:ff9b::192.0.2.77/128"), "ip:192.0.2.77");
+        assert!(Identity::parse("ip:64:ff9b::/96").unwrap_err().to_string().contains("every address"));
         assert_eq!(key("ip:2001:DB8:0::1"), "ip:2001:db8::1");
         assert_eq!(key("ip:192.0.2.77/24"), "ip:192.0.2.0/24");
         assert_eq!(key("ip:192.0.2.77/32"), "ip:192.0.2.77");
@@ -240,6 +246,7 @@ mod tests {
             assert_eq!(charged(same, prefix), same);
         }
         assert_eq!(charged("ip:::ffff:192.0.2.1", 64), "ip:192.0.2.1");
+        assert_eq!(charged("ip:64:ff9b::192.0.2.1", 64), "ip:192.0.2.1");
         let own = |text: &str| Identity::parse(text).unwrap().has_own_key();
         assert!(own("ip:2001:db8::/64") && own("ip:2001:db8::/56") && own("ip:2001:db8::/48"));
         assert!(!own("ip:2001:db8::/47") && !own("ip:2001:db8::1") && !own("ip:10.0.0.0/8"));

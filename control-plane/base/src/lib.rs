@@ -1,8 +1,10 @@
 //! What every crate of the control plane stands on: the clock, files that are written as a whole, the identities that
-//! bans, the allowlist and the ledger are about, the networks around an address, and the search in lists.
+//! bans, the allowlist and the ledger are about, the networks around an address, which entries of a table give way, and the search in
+//! lists.
 
 pub mod atomic_file;
 pub mod clock;
+pub mod crowd;
 pub mod identity;
 pub mod networks;
 pub mod search;

@@ -66,7 +66,8 @@ pub struct IncidentSettings {
     /// Seconds after an incident was resolved within which further events do not open it again, 0 to 3600. Default 5.
     #[schemars(range(max = 3600))]
     pub reopen_grace_seconds: u64,
-    /// The most incidents that are held, 1000 to 100000; of more, those longest silent are forgotten. Default 50000.
+    /// The most incidents that are held, 1000 to 100000; of more, those longest silent are forgotten, acknowledged
+    /// ones last. Default 50000.
     #[schemars(range(min = 1000, max = 100_000))]
     pub max_held: u32,
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use base::clock;
+use base::identity::canonical;
 
 /// The longest event that is taken, in bytes.
 pub const MAX_EVENT_BYTES: usize = 256 * 1024;
@@ -65,7 +66,7 @@ pub(super) struct Source {
 impl Source {
     /// The address of the caller; `None` where there is none or the text is no single address.
     pub(super) fn address(&self) -> Option<IpAddr> {
-        Some(self.ip.as_deref()?.parse::<IpAddr>().ok()?.to_canonical())
+        Some(canonical(self.ip.as_deref()?.parse().ok()?))
     }
 }
 

@@ -40,7 +40,8 @@ pub struct IncidentLimits {
     pub kept: u64,
     /// Events that come this soon after an incident was resolved were under way then, and do not open it again.
     pub reopen_grace: u64,
-    /// The most incidents that are held; of more, those longest silent are forgotten.
+    /// The most incidents that are held; of more, those longest silent are forgotten: of a network that has more than its share
+    /// first, and acknowledged ones last.
     pub held: usize,
 }
 

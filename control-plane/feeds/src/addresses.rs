@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A set of addresses. IPv4 addresses mapped to IPv6 are those of IPv4.
+use tables::canonical;
+
+/// A set of addresses. IPv4 addresses that are written as IPv6 are those of IPv4, see [`canonical`].
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AddressSet {
     pub(crate) v4: Vec<(u128, u128)>,
@@ -78,14 +80,14 @@ impl AddressSet {
     /// Whether an address is in it.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
+        let address = canonical(address);
         Span::between(address, address).is_some_and(|span| self.covers(span))
     }
 
     /// The range that has an address: its first and its last one.
     #[must_use]
     pub fn range_of(&self, address: IpAddr) -> Option<(IpAddr, IpAddr)> {
-        let address = address.to_canonical();
+        let address = canonical(address);
         self.contains(address).then_some(())?;
         let number = |address: IpAddr| match address {
             IpAddr::V4(address) => u128::from(u32::from(address)),

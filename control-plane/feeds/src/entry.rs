@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
 
+use tables::canonical;
+
 use super::addresses::{AddressSet, Span};
 use super::{FeedError, Parsed};
 
@@ -73,15 +75,22 @@ pub(crate) fn span(entry: &str) -> Option<Span> {
             true => length.parse::<u32>().ok()?,
             false => mask(length.parse().ok()?)?,
         };
-        return match (address, address.to_canonical()) {
-            // Of a mapped address the last 32 bits are those of IPv4.
-            (IpAddr::V6(_), mapped @ IpAddr::V4(_)) => Span::network(mapped, bits.checked_sub(96)?),
+        return match (address, canonical(address)) {
+            // Who lists the prefix of translators as a whole means the prefix, and not all of IPv4.
+            (IpAddr::V6(six), IpAddr::V4(_)) if bits <= 96 && six.to_ipv4_mapped().is_none() => {
+                Span::network(address, bits)
+            }
+            // The last 32 bits are those of IPv4.
+            (IpAddr::V6(_), four @ IpAddr::V4(_)) => Span::network(four, bits.checked_sub(96)?),
             (address, _) => Span::network(address, bits),
         };
     }
-    let address = |text: &str| Some(text.trim().parse::<IpAddr>().ok()?.to_canonical());
+    let address = |text: &str| Some(canonical(text.trim().parse().ok()?));
     match entry.split_once('-') {
-        Some((first, last)) => Span::between(address(first)?, address(last)?),
+        Some((first, last)) => match (address(first)?, address(last)?) {
+            (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::BROADCAST)) if first.contains(':') => None,
+            (first, last) => Span::between(first, last),
+        },
         None => address(entry).and_then(|address| Span::between(address, address)),
     }
 }

@@ -44,6 +44,19 @@ fn lines_have_comments_of_every_style() {
 }
 
 #[test]
+fn addresses_that_translators_write_are_those_of_ipv4() {
+    let parsed =
+        lines("64:ff9b::7.7.7.7\n64:ff9b::7.7.8.0/120\n64:ff9b::7.8.0.0 - 64:ff9b::7.8.0.9\n64:ff9b::10.0.0.1")
+            .unwrap();
+    assert_eq!(shown(&parsed), ["7.7.7.7-7.7.7.7", "7.7.8.0-7.7.8.255", "7.8.0.0-7.8.0.9"]);
+    assert_eq!((parsed.entries, parsed.rejected), (3, 1));
+    // Their prefix as a whole is reserved space, and not all of IPv4.
+    for whole in ["64:ff9b::/96", "64:ff9b::/64", "64:ff9b::-64:ff9b::ffff:ffff"] {
+        assert!(matches!(lines(whole), Err(FeedError::Empty(1))), "{whole}");
+    }
+}
+
+#[test]
 fn what_is_no_address_is_counted_and_left_out() {
     let list = "1.2.3.4\nexample.com\n1.2.3.256\n1.2.3.4/33\n2001::/129\n1.2.3\n01.2.3.4\n1.2.3.9-1.2.3.4\n1.2.3.4-::1\n\
                 1.0.0.0/255.0.255.0\n::ffff:1.2.3.4/24\n1.2.3.4/\n/8\n1.2.3.4/-8\nfe80::1%eth0\n1.2.3.4:80\n";
@@ -294,6 +307,7 @@ fn the_range_of_an_address_is_found() {
     let range = |text: &str| set.range_of(address(text)).map(|(first, last)| format!("{first}-{last}"));
     assert_eq!(range("1.2.3.4").as_deref(), Some("1.2.3.4-1.2.3.9"));
     assert_eq!(range("::ffff:1.2.3.9").as_deref(), Some("1.2.3.4-1.2.3.9"));
+    assert_eq!(range("64:ff9b::1.2.3.9").as_deref(), Some("1.2.3.4-1.2.3.9"));
     assert_eq!(range("2001:db8::7").as_deref(), Some("2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"));
     assert_eq!((range("1.2.3.3"), range("1.2.3.10"), range("2001:db9::")), (None, None, None));
 }

@@ -5,6 +5,8 @@ use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 
+use base::identity::canonical;
+
 /// Failures that one source may have within a window before it is told to wait, where nothing else is said.
 pub const MAX_FAILURES: u32 = 10;
 /// The length of a window in milliseconds.
@@ -109,7 +111,7 @@ fn make_room<K: Eq + Hash>(windows: &mut HashMap<K, Window>, now_millis: u64) {
 }
 
 fn subscriber(source: IpAddr) -> IpAddr {
-    match source.to_canonical() {
+    match canonical(source) {
         IpAddr::V6(address) => {
             let network = u128::from(address) & !u128::from(u64::MAX);
             IpAddr::V6(Ipv6Addr::from(network))
@@ -169,6 +171,11 @@ mod tests {
             .map(|host| throttle.failed(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host as u16)), 0))
             .collect();
         assert_eq!(answers.last().copied().map(seconds), Some(Some(60)));
+        // Behind a translator of IPv4 each address is a subscriber.
+        for host in 1..=3 * MAX_FAILURES {
+            let translated: IpAddr = format!("64:ff9b::192.0.2.{host}").parse().unwrap();
+            assert_eq!(throttle.failed(translated, 0), None);
+        }
         for host in 0..30_000_u32 {
             throttle.failed(IpAddr::V4(host.into()), u64::from(host % 100));
             assert!(throttle.windows.lock().unwrap().len() <= MAX_SOURCES);

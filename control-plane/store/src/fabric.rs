@@ -35,7 +35,8 @@ pub const MAX_RANGES: u32 = 4096;
 pub const MAX_ALLOWED_RANGES: u32 = 256;
 /// The most entries of the allowlist; a further one is refused.
 pub const MAX_ALLOWED: u32 = 10_000;
-/// The most identities in the ledger; of more, those longest without a charge are forgotten.
+/// The most identities in the ledger; of more, those longest without a charge are forgotten, of a network that has more than its share
+/// first, and a fiftieth more than that.
 pub const MAX_LEDGER: u32 = 50_000;
 /// The most states of incidents that are kept; of more, those set first are forgotten. As many as there can be incidents.
 pub const MAX_WORKFLOWS: u32 = 100_000;

@@ -13,7 +13,7 @@ use super::fabric::{
     Ban, MAX_BANS_PER_ADDRESS, MAX_BANS_PER_NETWORK, MAX_BANS_PER_REGION, MAX_BANS_UNPLACED, NEIGHBOURS_48,
     NEIGHBOURS_56,
 };
-use base::identity::Identity;
+use base::identity::{Identity, canonical};
 
 /// A network of IPv6 that is banned as one once enough networks in it are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) fn of(ban: &Ban) -> i64 {
 }
 
 fn address(ban: &Ban) -> Option<IpAddr> {
-    let known = ban.address.parse::<IpAddr>().ok().map(|address| address.to_canonical());
+    let known = ban.address.parse::<IpAddr>().ok().map(canonical);
     known.or_else(|| Some(Identity::parse(&ban.key).ok()?.network()?.network()))
 }
 

@@ -5,6 +5,7 @@
 //! are dropped first, and their number is sent with the next batch.
 
 mod bodies;
+mod orders;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -20,8 +21,6 @@ use crate::calls::{self, LogLevel};
 use crate::shared::NodeSharedData;
 use crate::{held, http, proxy_host, reports, tables};
 
-/// The most bans that wait for the link.
-const MAX_BANS: usize = 1000;
 /// The most bytes of events, and of questions, in one batch: well under what a gRPC server takes.
 const MAX_BATCH: usize = 1 << 20;
 /// The first and the longest pause before a lost link is tried again, in milliseconds.
@@ -81,21 +80,18 @@ pub(crate) fn queue_event(event: &[u8]) {
 
 pub(crate) fn queue_ban(ban: BanOrder, now: u64) {
     LINK.with_borrow_mut(|link| {
-        let key = ban.identity.key();
-        link.bans.retain(|waiting| waiting.key != key);
-        if link.bans.len() >= MAX_BANS {
-            link.bans.pop_front();
-            link.dropped += 1;
-        }
-        link.bans.push_back(BanRequest {
-            key,
+        let order = BanRequest {
+            key: ban.identity.key(),
             until_millis: ban.until,
             reason: ban.reason,
             score: ban.score,
             tags: ban.tags,
             issued_at_millis: now,
             address: ban.address,
-        });
+        };
+        if !orders::add(&mut link.bans, order) {
+            link.dropped += 1;
+        }
     });
 }
 

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 use exchange::{
     Action, Answer, Build, Category, Decision, Exchange, Exemptions, Host, KeysTable, Outcome, Plugin,
-    PluginDefinition, RangesTable, Refusal, Role, SecurityEvent, Signal, Slot, Table, Verdict,
+    PluginDefinition, RangesTable, Refusal, Role, SecurityEvent, Signal, Slot, Table, Verdict, canonical,
 };
 use prost::Message as _;
 
@@ -177,7 +177,7 @@ impl Plugin for IpReputation {
 }
 
 fn address_of(exchange: &Exchange) -> Option<IpAddr> {
-    exchange.caller.ip.parse::<IpAddr>().ok().map(|address| address.to_canonical())
+    exchange.caller.ip.parse::<IpAddr>().ok().map(canonical)
 }
 
 impl IpReputation {

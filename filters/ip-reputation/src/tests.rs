@@ -73,7 +73,9 @@ fn few() -> Vec<u8> {
 fn each_matching_feed_adds_its_weight_and_both_of_its_tags() {
     let plugin = plugin(&step(vec![feed("b", 40.0, false), feed("a", 30.0, false)]), Some(few()));
     let (a, b) = (["feed:a", "reputation:id-a"], ["feed:b", "reputation:id-b"]);
-    assert_eq!(ask(&*plugin, "192.0.2.7"), (None, 30.0, a.map(str::to_owned).to_vec()));
+    for same in ["192.0.2.7", "::ffff:192.0.2.7", "64:ff9b::192.0.2.7"] {
+        assert_eq!(ask(&*plugin, same), (None, 30.0, a.map(str::to_owned).to_vec()));
+    }
     assert_eq!(ask(&*plugin, "192.0.2.200"), (None, 70.0, [b, a].concat().into_iter().map(str::to_owned).collect()));
     assert_eq!(ask(&*plugin, "::ffff:198.51.100.7").1, 40.0, "mapped IPv4 is IPv4");
     assert_eq!(ask(&*plugin, "2001:db8::1").1, 30.0);

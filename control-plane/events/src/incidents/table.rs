@@ -1,8 +1,9 @@
 //! The incidents that are held, by whose they are and by age.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use base::crowd::{Crowd, Place as Origin};
 use serde_json::Value;
 
 use super::counted::Counted;
@@ -22,6 +23,10 @@ pub(crate) struct Incidents {
     by_key: HashMap<SharedText, Arc<Incident>>,
     /// The same by (last seen, key): lists begin at the newest, and those longest silent are forgotten first.
     by_age: BTreeMap<(u64, SharedText), Arc<Incident>>,
+    /// The same by where they are from: of a network that has more than its share, its own give way where there are too many.
+    crowd: Crowd<SharedText>,
+    /// Those that are not in the crowd any more because they were acknowledged when they would have given way.
+    spared: BTreeSet<(u64, SharedText)>,
     texts: Texts,
     /// What operators made of them; none is open.
     workflows: HashMap<String, Workflow>,
@@ -236,13 +241,19 @@ impl Incidents {
     }
 
     fn hold(&mut self, incident: Arc<Incident>) {
+        // One of this key, at a start, may be held already.
+        self.let_go(&incident.key);
+        self.crowd.add(Origin::of(&incident.key), incident.last_seen, incident.key.clone());
         self.by_age.insert((incident.last_seen, incident.key.clone()), Arc::clone(&incident));
         self.by_key.insert(incident.key.clone(), incident);
     }
 
     fn let_go(&mut self, key: &str) -> Option<Arc<Incident>> {
         let held = self.by_key.remove(key)?;
-        self.by_age.remove(&(held.last_seen, held.key.clone()));
+        let aged = (held.last_seen, held.key.clone());
+        self.by_age.remove(&aged);
+        self.spared.remove(&aged);
+        self.crowd.remove(Origin::of(key), held.last_seen, held.key.clone());
         Some(held)
     }
 
@@ -268,13 +279,26 @@ impl Incidents {
     /// Makes room for a further one.
     fn make_room(&mut self, now: u64) {
         self.forget_silent(now);
-        while self.by_key.len() >= self.limits.held.max(1) && self.forget_oldest() {}
+        while self.by_key.len() >= self.limits.held.max(1) && self.give_way(now) {}
     }
 
     /// Forgets those that are silent for too long, and those that are too many.
     fn forget_silent(&mut self, now: u64) {
         let horizon = now.saturating_sub(self.limits.kept);
-        while (self.by_key.len() > self.limits.held || self.is_oldest_before(horizon)) && self.forget_oldest() {}
+        while self.is_oldest_before(horizon) && self.forget_oldest() {}
+        while self.by_key.len() > self.limits.held && self.give_way(now) {}
+    }
+
+    /// Forgets one for another: not one that an operator has acknowledged, while there are others. False where there is none.
+    fn give_way(&mut self, now: u64) -> bool {
+        while let Some((seen, key)) = self.crowd.pop(self.limits.held) {
+            if self.state(&key, now) != IncidentState::Acknowledged {
+                return self.forget(&key);
+            }
+            self.spared.insert((seen, key));
+        }
+        let Some((_, key)) = self.spared.pop_first() else { return self.forget_oldest() };
+        self.forget(&key)
     }
 
     fn is_oldest_before(&self, horizon: u64) -> bool {
@@ -283,8 +307,14 @@ impl Incidents {
 
     /// False where there is none.
     fn forget_oldest(&mut self) -> bool {
-        let Some(((seen, key), _)) = self.by_age.pop_first() else { return false };
-        self.by_key.remove(&key);
+        let Some((_, key)) = self.by_age.first_key_value().map(|(aged, _)| aged.clone()) else { return false };
+        self.forget(&key)
+    }
+
+    /// False where it is not held.
+    fn forget(&mut self, key: &SharedText) -> bool {
+        let Some(held) = self.let_go(key) else { return false };
+        let (seen, key) = (held.last_seen, held.key.clone());
         self.parts.remove(&key);
         // While the store is down they become many. What is left there is read again at a start, and forgotten by its age.
         if self.removed.len() < MAX_REMOVED {

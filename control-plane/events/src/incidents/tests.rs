@@ -102,7 +102,8 @@ fn after_the_window_a_new_one_begins() {
 #[test]
 fn the_most_specific_identity_counts_and_the_table_is_bounded() {
     let mut incidents = Incidents::default();
-    let address = |number: u64| format!("10.0.{}.{}", number / 256, number % 256);
+    // From everywhere: of one network, its own would give way first.
+    let address = |number: u64| format!("{}.{}.0.1", 11 + number / 256, number % 256);
     let mut keyed = event("192.0.2.1", "a", NOW, 1.0);
     keyed.source.user = Some("ann".into());
     incidents.record(keyed, WIDTH, NOW);
@@ -115,11 +116,55 @@ fn the_most_specific_identity_counts_and_the_table_is_bounded() {
     }
     let list = incidents.list(NOW + 1001);
     assert_eq!(list.len(), 1000);
-    assert!(!list.iter().any(|incident| incident.key == "user:ann" || incident.key == "ip:10.0.0.0"));
+    assert!(
+        !list
+            .iter()
+            .any(|incident| incident.key == "user:ann" || incident.key == format!("ip:{}", address(0)).as_str())
+    );
     incidents.limit(IncidentLimits { held: 10, ..IncidentLimits::default() });
     let newest: Vec<_> = incidents.list(NOW + 1001).into_iter().map(|incident| incident.key.to_string()).collect();
     assert_eq!(newest, (991..=1000).rev().map(|number| format!("ip:{}", address(number))).collect::<Vec<_>>());
     assert_eq!((incidents.count(NOW + 1001), incidents.unsaved(NOW + 1001).removed.len()), (10, 992));
+}
+
+#[test]
+fn one_network_pushes_out_none_but_its_own_incidents_and_acknowledged_ones_go_last() {
+    let floods: [fn(u64) -> String; 3] = [
+        |at| format!("2001:db8:7:{at:x}::1"),
+        |at| format!("2001:db8:{at:x}::1"),
+        |at| format!("10.7.{}.{}", at / 256, at % 256),
+    ];
+    for flood in floods {
+        let mut incidents = Incidents::default();
+        incidents.limit(IncidentLimits { held: 1000, ..IncidentLimits::default() });
+        let others = ["192.0.2.1", "2001:db9::1"];
+        for ip in others {
+            incidents.record(event(ip, "other", NOW, 1.0), 64, NOW);
+        }
+        // One within the network that floods.
+        incidents.record(event(&flood(0), "seen", NOW, 1.0), 64, NOW);
+        let key = incidents.list(NOW).into_iter().find(|incident| &*incident.id == "seen").unwrap().key.to_string();
+        let acknowledged = Workflow { key: key.clone(), ..workflow("acknowledged", NOW).unwrap() };
+        incidents.set_workflow(&key, Some(acknowledged));
+        for at in 1..=3000 {
+            incidents.record(event(&flood(at), "flood", NOW + at, 1.0), 64, NOW + at);
+        }
+        let list = incidents.list(NOW + 3000);
+        let with = |id: &str| list.iter().filter(|incident| &*incident.id == id).count();
+        assert_eq!((list.len(), with("other"), with("seen"), with("flood")), (1000, 2, 1, 997), "{}", flood(0));
+        assert_eq!(list[0].last_seen, NOW + 3000, "the oldest of it are forgotten");
+        assert_eq!(incidents.workflow(&key, NOW + 3000).unwrap().state, "acknowledged");
+        // It is the last one to go, and goes where there is no other.
+        incidents.limit(IncidentLimits { held: 1, ..IncidentLimits::default() });
+        let last: Vec<String> =
+            incidents.list(NOW + 3000).into_iter().map(|incident| incident.key.to_string()).collect();
+        assert_eq!(last, std::slice::from_ref(&key));
+        incidents.record(event("198.51.100.1", "new", NOW + 3001, 1.0), 64, NOW + 3001);
+        assert_eq!(incidents.count(NOW + 3001), 1);
+        // With time, it is forgotten as every other one.
+        let late = NOW + 3001 + IncidentLimits::default().kept + 1;
+        assert_eq!(incidents.list(late).len(), 0);
+    }
 }
 
 #[test]

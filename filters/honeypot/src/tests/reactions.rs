@@ -118,6 +118,20 @@ fn ban_refuses_and_bans_the_identity_once_a_minute_at_most() {
 }
 
 #[test]
+fn a_tier_that_bans_for_less_does_not_shorten_the_ban_of_a_honeypot() {
+    let decoy = |seconds: u64| policy(&json!({ "paths": ["/.env"], "action": "ban", "ban_for_seconds": seconds }));
+    // The tier bans for 60 s.
+    for (seconds, until) in [(3600, 3_601_000), (10, 61_000)] {
+        let (chain, host) = (chain_with(decoy(seconds), Some(response(false))), FakeHost::at(1_000));
+        assert_eq!(status(&chain, get(b"/.env", &[]), &host), Some(403));
+        let orders: Vec<u64> = host.bans.borrow().iter().map(|order| order.until).collect();
+        assert_eq!(orders, [1_000 + seconds * 1000, 61_000], "both ask for a ban");
+        let standing = node_bans::standing(&host.shared_data, "ip:192.0.2.7", 1_000).unwrap();
+        assert_eq!(standing.until, until);
+    }
+}
+
+#[test]
 fn a_caller_on_the_allowlist_is_refused_and_not_banned() {
     let (chain, host) = (trap(&json!({ "action": "ban" })), FakeHost::at(1_000));
     allowlist::apply(&host.shared_data, "ip:192.0.2.7", 90_000, 1_000).unwrap();

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use exchange::canonical;
 use feeds::AddressSet;
 use kit::{Item, View};
 use serde_json::{Value, json};
@@ -32,7 +33,7 @@ struct Hit<'a> {
 
 /// The verdict of all enabled sources on an address. It reads all of their lists. In a thread that may block.
 pub(super) fn verdict(address: IpAddr, view: &View<'_>, runtime: &Reputation, settings: &DnsblSettings) -> Value {
-    let address = address.to_canonical();
+    let address = canonical(address);
     let feeds = view.all::<ThreatFeed>().filter(|feed| feed.enabled).take(MAX_FEEDS);
     let feeds = feeds.filter_map(|feed| of_feed(address, feed, runtime));
     let bouncers = view.all::<SvcBouncer>().filter(|bouncer| bouncer.enabled).take(MAX_BOUNCERS);

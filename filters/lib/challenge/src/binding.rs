@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use exchange::Exchange;
+use exchange::{Exchange, canonical};
 use sha2::{Digest as _, Sha256};
 use snapshot::{Challenge, hex};
 
@@ -34,7 +34,7 @@ impl Binding {
 
 /// The network of an address: callers change their address within it in the middle of a visit.
 pub(crate) fn network(ip: &str) -> String {
-    match ip.parse::<IpAddr>().map(|ip| ip.to_canonical()) {
+    match ip.parse::<IpAddr>().map(canonical) {
         Ok(IpAddr::V4(ip)) => {
             let [a, b, c, _] = ip.octets();
             format!("{}/24", Ipv4Addr::new(a, b, c, 0))

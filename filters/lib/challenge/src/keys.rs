@@ -9,9 +9,11 @@ use sha2::Sha256;
 
 /// The longest token that is looked at, in bytes.
 const MAX_TOKEN: usize = 1024;
-/// What the keys of puzzles and of tickets are made of, so that none of the three can be taken for another.
+/// What the keys of puzzles, of tickets and of clearances are made of, so that none of the three can be taken for another. A
+/// puzzle and a ticket name their provider; a clearance does not, so the id of the provider is in its key.
 const PUZZLES: &[u8] = b"svc-challenge puzzle";
 const WAITS: &[u8] = b"svc-challenge wait";
+const CLEARANCES: &[u8] = b"svc-challenge clearance ";
 
 /// What is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +29,7 @@ pub(crate) struct Keys {
     others: Vec<Set>,
 }
 
-/// The keys that one secret makes.
+/// The keys that one secret makes for one provider.
 struct Set {
     puzzle: Hmac<Sha256>,
     clearance: Hmac<Sha256>,
@@ -35,9 +37,10 @@ struct Set {
 }
 
 impl Keys {
-    /// `None` where there is no secret.
-    pub(crate) fn new(secrets: &[Vec<u8>]) -> Option<Self> {
-        let mut sets = secrets.iter().filter(|secret| !secret.is_empty()).filter_map(|secret| Set::new(secret));
+    /// The keys of a provider by its id; `None` where there is no secret.
+    pub(crate) fn new(secrets: &[Vec<u8>], provider: &str) -> Option<Self> {
+        let secrets = secrets.iter().filter(|secret| !secret.is_empty());
+        let mut sets = secrets.filter_map(|secret| Set::new(secret, provider));
         Some(Self { first: sets.next()?, others: sets.collect() })
     }
 
@@ -77,12 +80,17 @@ fn split(token: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 impl Set {
-    fn new(secret: &[u8]) -> Option<Self> {
-        let clearance = Hmac::<Sha256>::new_from_slice(secret).ok()?;
-        let made_of = |what: &[u8]| {
-            Hmac::<Sha256>::new_from_slice(&clearance.clone().chain_update(what).finalize().into_bytes()).ok()
+    fn new(secret: &[u8], provider: &str) -> Option<Self> {
+        let root = Hmac::<Sha256>::new_from_slice(secret).ok()?;
+        let made_of = |what: &[u8], provider: &str| {
+            let key = root.clone().chain_update(what).chain_update(provider).finalize().into_bytes();
+            Hmac::<Sha256>::new_from_slice(&key).ok()
         };
-        Some(Self { puzzle: made_of(PUZZLES)?, wait: made_of(WAITS)?, clearance })
+        Some(Self {
+            puzzle: made_of(PUZZLES, "")?,
+            wait: made_of(WAITS, "")?,
+            clearance: made_of(CLEARANCES, provider)?,
+        })
     }
 
     fn mac(&self, purpose: Purpose) -> &Hmac<Sha256> {

@@ -41,7 +41,7 @@ impl Challenges {
     /// The challenges of a provider; `None` where it has no key to sign with.
     #[must_use]
     pub fn new(settings: Challenge) -> Option<Self> {
-        let keys = Keys::new(&settings.keys)?;
+        let keys = Keys::new(&settings.keys, &settings.provider)?;
         let widget = settings.widget.as_ref().map(|widget| WidgetPage::new(&settings, widget));
         Some(Self { keys, page: Page::new(&settings), widget, settings })
     }

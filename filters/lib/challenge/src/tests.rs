@@ -166,6 +166,44 @@ fn ipv6_is_bound_by_its_64_bits_of_network() {
 }
 
 #[test]
+fn a_clearance_is_good_at_its_provider_alone_whatever_the_secrets_are() {
+    let of = |provider: &str, keys: &[&[u8]]| {
+        let keys = keys.iter().map(|key| key.to_vec()).collect();
+        Challenges::new(Challenge { provider: provider.into(), keys, ..settings() }).unwrap()
+    };
+    let (old, new): (&[u8], &[u8]) = (b"a key of thirty-two bytes or more", b"another one, as long as the first");
+    let (cheap, host) = (of("challenge-provider_1", &[old]), FakeHost::at(NOW));
+    let cookie = earn(&cheap, "192.0.2.1", 50.0, &host);
+    let clears =
+        |challenges: &Challenges| challenges.cleared(&exchange("GET", "192.0.2.1", &[("cookie", &cookie)]), 50.0, NOW);
+    assert!(clears(&cheap) && clears(&of("challenge-provider_1", &[new, old])));
+    for (provider, keys) in [
+        ("challenge-provider_2", [old].as_slice()),
+        ("challenge-provider_2", &[new, old]),
+        ("challenge-provider_", &[old]),
+        ("challenge-provider_11", &[old]),
+        ("", &[old]),
+        ("challenge-provider_1", &[new]),
+    ] {
+        assert!(!clears(&of(provider, keys)), "{provider}");
+    }
+    // Nor does the secret itself, which was the key of clearances once, sign one.
+    let value = cookie.split_once('=').unwrap().1;
+    let payload = value.split('.').next().unwrap();
+    use hmac::{Hmac, KeyInit as _, Mac as _};
+    let mac = Hmac::<sha2::Sha256>::new_from_slice(old).unwrap().chain_update(payload).finalize().into_bytes();
+    let cookie = format!("svc-clearance={payload}.{}", snapshot::hex(&mac));
+    assert!(!cheap.cleared(&exchange("GET", "192.0.2.1", &[("cookie", &cookie)]), 50.0, NOW));
+}
+
+#[test]
+fn clients_behind_a_translator_of_ipv4_are_bound_to_their_own_networks() {
+    let network = crate::binding::network;
+    assert_eq!(network("64:ff9b::c000:201"), "192.0.2.0/24");
+    assert_ne!(network("64:ff9b::c000:201"), network("64:ff9b::c633:6401"));
+}
+
+#[test]
 fn a_clearance_holds_for_what_was_worked_for_and_a_little_more() {
     let (challenges, host) = (challenges(), FakeHost::at(NOW));
     let cookie = earn(&challenges, "192.0.2.1", 45.9, &host);

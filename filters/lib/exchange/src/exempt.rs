@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use tables::canonical;
 
 /// The exemptions of a policy.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +19,7 @@ impl Exemptions {
         let read = |entry: &String| {
             let text = entry.trim();
             let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-            net.map(unmapped).map_err(|_| format!("the exemption `{entry}` is neither an address nor a CIDR"))
+            net.map(translated).map_err(|_| format!("the exemption `{entry}` is neither an address nor a CIDR"))
         };
         entries.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
@@ -36,11 +37,15 @@ impl Exemptions {
     }
 }
 
-/// IPv4 addresses that are written as IPv6 are IPv4, as those of callers are.
-fn unmapped(net: IpNet) -> IpNet {
-    let IpNet::V6(network) = net else { return net };
-    let mapped = network.addr().to_ipv4_mapped().zip(network.prefix_len().checked_sub(96));
-    mapped.and_then(|(address, prefix)| IpNet::new(address.into(), prefix).ok()).unwrap_or(net)
+/// IPv4 addresses that are written as IPv6 are IPv4, as those of callers are. But the prefix of translators as a whole
+/// (`64:ff9b::/96`) is not: who exempts that does not mean all of IPv4. No caller is known by an address in it.
+fn translated(net: IpNet) -> IpNet {
+    let (IpNet::V6(network), IpAddr::V4(address)) = (net, canonical(net.addr())) else { return net };
+    let prefix = match (network.prefix_len().checked_sub(96), network.addr().to_ipv4_mapped()) {
+        (None, _) | (Some(0), None) => return net,
+        (Some(prefix), _) => prefix,
+    };
+    IpNet::new(address.into(), prefix).unwrap_or(net)
 }
 
 #[cfg(test)]
@@ -52,6 +57,10 @@ mod tests {
         let exempt = Exemptions::new(&["192.0.2.0/24".into(), "2001:db8::1".into()]).unwrap();
         assert!(exempt.cover("192.0.2.200") && exempt.cover("2001:db8::1"));
         assert!(Exemptions::new(&["::ffff:192.0.2.0/120".into()]).unwrap().cover("192.0.2.9"));
+        let translated = Exemptions::new(&["64:ff9b::192.0.2.0/120".into(), "64:ff9b::198.51.100.1".into()]).unwrap();
+        assert!(translated.cover("192.0.2.9") && translated.cover("198.51.100.1") && !translated.cover("192.0.3.9"));
+        let whole = Exemptions::new(&["64:ff9b::/96".into(), "64:ff9b::/64".into()]).unwrap();
+        assert!(!whole.cover("192.0.2.9"), "it is not all of IPv4");
         let covered = |network: &str| exempt.cover_network(&network.parse().unwrap());
         assert!(covered("192.0.2.128/25") && covered("192.0.2.0/24") && covered("2001:db8::1/128"));
         assert!(!covered("192.0.2.0/23") && !covered("2001:db8::/64") && !covered("0.0.0.0/0"));

@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use serde_json::{Value, json};
 use snapshot::{ApiKeyDigest, IdentitySource, content_hash, hex};
+use tables::canonical;
 
 use crate::Headers;
 use crate::spelling::escaped;
@@ -321,8 +322,8 @@ fn percent_decoded(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(decoded)
 }
 
-/// Splits `192.0.2.1:443`, `[2001:db8::1]:443` or a bare address, whose port is 0; an IPv4-mapped address becomes IPv4. What
-/// is no address at all comes back as it is, a long one as its fingerprint.
+/// Splits `192.0.2.1:443`, `[2001:db8::1]:443` or a bare address, whose port is 0; an address of IPv4 that is written as IPv6
+/// becomes IPv4, see [`canonical`]. What is no address at all comes back as it is, a long one as its fingerprint.
 #[must_use]
 pub fn split_address(address: &[u8]) -> (String, u16) {
     let text = String::from_utf8_lossy(address);
@@ -332,11 +333,11 @@ pub fn split_address(address: &[u8]) -> (String, u16) {
             let ip = text.rsplit_once(':').map_or(text.as_ref(), |(ip, _)| ip);
             return (ip.to_owned(), socket.port());
         }
-        Ok(std::net::SocketAddr::V6(socket)) => return (socket.ip().to_canonical().to_string(), socket.port()),
+        Ok(std::net::SocketAddr::V6(socket)) => return (canonical((*socket.ip()).into()).to_string(), socket.port()),
         Err(_) => {}
     }
     match text.parse::<IpAddr>() {
-        Ok(ip) => (ip.to_canonical().to_string(), 0),
+        Ok(ip) => (canonical(ip).to_string(), 0),
         Err(_) if text.len() <= MAX_IDENTITY => (text.into_owned(), 0),
         Err(_) => (fingerprint(address), 0),
     }
@@ -443,6 +444,23 @@ mod tests {
     }
 
     #[test]
+    fn clients_behind_a_translator_of_ipv4_are_callers_of_their_own() {
+        let of = |peer: &[u8]| read(&IdentitySource::default(), peer, &Headers::default());
+        let (one, other) = (of(b"[64:ff9b::c000:201]:443"), of(b"64:ff9b::192.0.2.2"));
+        assert_eq!((keys(&one), keys(&other)), (vec!["ip:192.0.2.1".to_owned()], vec!["ip:192.0.2.2".to_owned()]));
+        assert_eq!((one.ip.as_str(), one.source().get("network")), ("192.0.2.1", None));
+        assert_eq!(one, of(b"192.0.2.1:443"), "as without the translator");
+        let host = FakeHost::at(1_000);
+        let exchange = |caller: &Caller| crate::Exchange { caller: caller.clone(), ..crate::Exchange::default() };
+        let ban =
+            crate::bans::NewBan { scope: crate::bans::BanScope::Auto, millis: 10_000, reason: "score 95", score: 95.0 };
+        let banned = crate::bans::ban(&exchange(&one), &ban, &host);
+        assert_eq!(banned, crate::bans::Banned::InForce("ip:192.0.2.1".into()));
+        assert!(crate::bans::standing(&exchange(&one), &host).is_some());
+        assert_eq!(crate::bans::standing(&exchange(&other), &host), None);
+    }
+
+    #[test]
     fn headers_that_are_not_named_do_not_count() {
         let headers = Headers::from([("x-api-key", "a"), ("x-user", "b"), ("x-forwarded-for", "203.0.113.1")]);
         let caller = read(&IdentitySource::default(), b"192.0.2.7:1", &headers);
@@ -459,6 +477,8 @@ mod tests {
     fn addresses_are_read_in_every_form() {
         assert_eq!(split_address(b"[2001:db8::1]:443"), ("2001:db8::1".into(), 443));
         assert_eq!(split_address(b"[::ffff:192.0.2.1]:80"), ("192.0.2.1".into(), 80));
+        assert_eq!(split_address(b"[64:ff9b::c000:201]:80"), ("192.0.2.1".into(), 80));
+        assert_eq!(split_address(b"64:ff9b::192.0.2.1"), ("192.0.2.1".into(), 0));
         assert_eq!(split_address(b"192.0.2.1"), ("192.0.2.1".into(), 0));
         assert_eq!(split_address(b"\xff"), ("\u{fffd}".into(), 0));
     }

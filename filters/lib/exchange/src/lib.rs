@@ -52,6 +52,7 @@ mod unreadable;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
 
+pub use ::tables::canonical;
 pub use ask::{Answer, Ask, MAX_FOLLOW_UPS, Question};
 pub use body::Body;
 pub use chain::{Chain, LoadError, Registry};

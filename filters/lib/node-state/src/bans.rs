@@ -73,18 +73,19 @@ pub struct BanOf<'a> {
     pub reason: &'a str,
 }
 
-/// Puts a ban not made by hand in force until the given time, in place of any that stands but an operator's; a time that is
-/// over lifts whatever stands.
+/// Puts a ban not made by hand in force until the given time. One that ends no earlier stays as it is, and so does an
+/// operator's; a time that is over lifts whatever stands.
 ///
 /// # Errors
 ///
 /// [`Conflict`] where other workers were faster every time.
 pub fn apply(data: &dyn SharedData, key: &str, until: u64, reason: &str, now: u64) -> Result<(), Conflict> {
-    // What a node finds by itself must not shorten what an operator has decided.
-    if until > now && BANS.table.get(data, key.as_bytes(), now).is_some_and(|held| hand_until(&held.value).0 > now) {
-        return Ok(());
-    }
-    let failed = apply_all(data, std::iter::once(BanOf { key, until, hand_until: 0, reason }), now);
+    // What a node finds by itself shortens neither what an operator has decided nor what the node has found before.
+    let stands = |held: &Entry, change: &Change<'_>| {
+        change.until > now && (hand_until(&held.value).0 > now || held.expires_at >= change.until)
+    };
+    let ban = BanOf { key, until, hand_until: 0, reason };
+    let failed = BANS.put_unless(data, std::iter::once(change(ban)), now, stands);
     if failed.is_empty() { Ok(()) } else { Err(Conflict) }
 }
 
@@ -104,15 +105,16 @@ pub fn lasting<'a>(data: &dyn SharedData, ban: BanOf<'a>, now: u64) -> Option<Ba
 /// workers were faster every time.
 #[must_use]
 pub fn apply_all<'a>(data: &dyn SharedData, bans: impl Iterator<Item = BanOf<'a>>, now: u64) -> Vec<&'a str> {
-    let change = |ban: BanOf<'a>| {
-        let reason = ban.reason.as_bytes().get(..MAX_REASON).unwrap_or(ban.reason.as_bytes());
-        let value = match ban.hand_until {
-            0 => Cow::Borrowed(reason),
-            until => Cow::Owned([&[BY_HAND], until.to_le_bytes().as_slice(), reason].concat()),
-        };
-        Change { key: ban.key, value, until: ban.until }
-    };
     BANS.put(data, bans.map(change), now)
+}
+
+fn change(ban: BanOf<'_>) -> Change<'_> {
+    let reason = ban.reason.as_bytes().get(..MAX_REASON).unwrap_or(ban.reason.as_bytes());
+    let value = match ban.hand_until {
+        0 => Cow::Borrowed(reason),
+        until => Cow::Owned([&[BY_HAND], until.to_le_bytes().as_slice(), reason].concat()),
+    };
+    Change { key: ban.key, value, until: ban.until }
 }
 
 #[cfg(test)]
@@ -260,6 +262,44 @@ mod tests {
         let other = BanOf { key: "user:bob", ..ban(100, 0) };
         assert_eq!(lasting(&data, other, 1), Some(other));
         assert_eq!(lasting(&data, ban(1000, 0), 900), Some(ban(1000, 0)), "what is over counts for nothing");
+    }
+
+    #[test]
+    fn a_further_ban_of_the_node_keeps_the_later_end() {
+        let data = MemorySharedData::default();
+        let until = |key: &str, now| standing(&data, key, now).map(|ban| (ban.until, ban.reason));
+        for (key, asked) in [
+            ("user:ada", "user:ada"),
+            ("ip:2001:db8:1:2::/64", "ip:2001:db8:1:2::9"),
+            ("ip:10.1.0.77/16", "ip:10.1.2.3"),
+        ] {
+            apply(&data, key, 900, "decoy", 0).unwrap();
+            apply(&data, key, 100, "score 95", 1).unwrap();
+            assert_eq!(until(asked, 1), Some((900, "decoy".into())), "{key}: a shorter one");
+            assert_eq!(until(asked, 100), Some((900, "decoy".into())), "{key}: past the end of the shorter one");
+            apply(&data, key, 1000, "again", 2).unwrap();
+            assert_eq!(until(asked, 950), Some((1000, "again".into())), "{key}: a longer one");
+            // The control plane decides, and so may shorten; a lift lifts.
+            let shorter = BanOf { key, until: 500, hand_until: 0, reason: "cut" };
+            assert!(apply_all(&data, std::iter::once(shorter), 3).is_empty());
+            assert_eq!((until(asked, 3), until(asked, 500)), (Some((500, "cut".into())), None), "{key}");
+            apply(&data, key, 0, "", 4).unwrap();
+            assert_eq!(until(asked, 4), None, "{key}");
+            // One that has ended stands against nothing.
+            apply(&data, key, 700, "new", 600).unwrap();
+            assert_eq!(until(asked, 600), Some((700, "new".into())), "{key}");
+        }
+    }
+
+    #[test]
+    fn of_two_workers_that_ban_at_one_moment_the_later_end_stands() {
+        for seed in 0..100 {
+            let ends = crate::testing::run(seed, 4, |data, worker| {
+                apply(data, "user:ada", 100 + worker as u64, "score 95", 0).unwrap();
+                standing(data, "user:ada", 0).map(|ban| ban.until)
+            });
+            assert_eq!(ends.into_iter().max(), Some(Some(103)), "seed {seed}");
+        }
     }
 
     #[test]

@@ -78,17 +78,30 @@ impl Ranged {
         changes: impl Iterator<Item = Change<'a>>,
         now: u64,
     ) -> Vec<&'a str> {
+        self.put_unless(data, changes, now, |_, _| false)
+    }
+
+    /// The same, where an entry that `stands` against a change stays as it is. Other workers may put an entry meanwhile: what
+    /// stands is asked of the one that the change would be written over.
+    pub(crate) fn put_unless<'a>(
+        &self,
+        data: &dyn SharedData,
+        changes: impl Iterator<Item = Change<'a>>,
+        now: u64,
+        stands: impl Fn(&Entry, &Change<'_>) -> bool,
+    ) -> Vec<&'a str> {
         let (mut failed, mut ranges, mut keys) = (Vec::new(), Vec::new(), Vec::new());
         for change in changes {
             let range = range_of(change.key);
             let own = range.map(key_of);
             let range = range.filter(|net| !has_own_key(*net));
-            let result = self.put_one(data, own.as_deref().unwrap_or(change.key), &change, now);
-            if result.is_err() {
-                failed.push(change.key);
-            } else if let Some(net) = range {
-                ranges.push(Range { net, expires_at: change.until });
-                keys.push(change.key);
+            match (self.put_one(data, own.as_deref().unwrap_or(change.key), &change, now, &stands), range) {
+                (Err(_), _) => failed.push(change.key),
+                (Ok(true), Some(net)) => {
+                    ranges.push(Range { net, expires_at: change.until });
+                    keys.push(change.key);
+                }
+                (Ok(_), _) => {}
             }
         }
         if !ranges.is_empty() && self.list(data, &ranges, now).is_err() {
@@ -97,8 +110,21 @@ impl Ranged {
         failed
     }
 
-    fn put_one(&self, data: &dyn SharedData, key: &str, change: &Change<'_>, now: u64) -> Result<(), Conflict> {
+    /// False where an entry stands against the change.
+    fn put_one(
+        &self,
+        data: &dyn SharedData,
+        key: &str,
+        change: &Change<'_>,
+        now: u64,
+        stands: &impl Fn(&Entry, &Change<'_>) -> bool,
+    ) -> Result<bool, Conflict> {
+        let mut put = true;
         self.table.update_keeping(data, key.as_bytes(), now, self.keeps, |known| {
+            put = !known.is_some_and(|known| stands(known, change));
+            if !put {
+                return Update::Keep;
+            }
             if change.until <= now {
                 return Update::Remove;
             }
@@ -107,7 +133,8 @@ impl Ranged {
                 Some(known) if known.expires_at == change.until && known.value == *change.value => Update::Keep,
                 _ => Update::Put(change.value.to_vec(), change.until),
             }
-        })
+        })?;
+        Ok(put)
     }
 
     /// Brings the list of ranges up to date, and tells every worker where that changed anything.

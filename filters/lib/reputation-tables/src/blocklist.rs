@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::net::IpAddr;
 
-use exchange::{Answer, Ask, Host, KeysTable, SharedData, Table, Update};
+use exchange::{Answer, Ask, Host, KeysTable, SharedData, Table, Update, canonical};
 use prost::Message;
 use snapshot::Topic;
 
@@ -83,7 +83,7 @@ impl AddressVerdict {
 /// The key of an address in the table: its 4 bytes, or the 8 of its network /64, which has one subscriber.
 #[must_use]
 pub fn verdict_key(address: IpAddr) -> Vec<u8> {
-    match address.to_canonical() {
+    match canonical(address) {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().into_iter().take(8).collect(),
     }
@@ -92,7 +92,7 @@ pub fn verdict_key(address: IpAddr) -> Vec<u8> {
 /// The bytes of an address, as questions have them.
 #[must_use]
 pub fn address_bytes(address: IpAddr) -> Vec<u8> {
-    match address.to_canonical() {
+    match canonical(address) {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
     }
@@ -105,13 +105,13 @@ pub fn read_address(bytes: &[u8]) -> Option<IpAddr> {
         4 => IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
         _ => IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?),
     };
-    (address == address.to_canonical() && is_listable(address)).then_some(address)
+    (address == canonical(address) && is_listable(address)).then_some(address)
 }
 
 /// The network of an address, the first three bytes of IPv4 and six of IPv6: shorter than every key of a verdict of its family.
 #[must_use]
 pub fn network(address: IpAddr) -> Vec<u8> {
-    match address.to_canonical() {
+    match canonical(address) {
         IpAddr::V4(address) => address.octets().into_iter().take(3).collect(),
         IpAddr::V6(address) => address.octets().into_iter().take(6).collect(),
     }

@@ -15,6 +15,7 @@
 //! | [`Ranges`] | ranges of IPv4 and IPv6 addresses to labels | 10 bytes for an IPv4 range, 34 for an IPv6 range, with labels of 2 bytes |
 //! | [`Keys`] | keys of up to 255 bytes to values of up to 255 bytes | key, value, and 5 bytes |
 
+mod address;
 mod error;
 mod keys;
 mod ranges;
@@ -22,6 +23,7 @@ mod state;
 #[cfg(test)]
 mod testing;
 
+pub use address::canonical;
 pub use error::{BaseError, OpError, TableError};
 pub use keys::{KeyOps, Keys, KeysBuilder, MAX_KEY, MAX_VALUE};
 pub use ranges::{LabelWidth, MAX_LABEL, MAX_LABELS, RangeOps, Ranges, RangesBuilder, SourceBuilder};

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use base::identity::canonical;
 use tokio::sync::oneshot;
 
 /// How many verifications run and wait.
@@ -284,7 +285,7 @@ impl Drop for Slot {
 
 impl Network {
     fn of(address: &str) -> Network {
-        match address.parse::<IpAddr>().map(|address| address.to_canonical()) {
+        match address.parse::<IpAddr>().map(canonical) {
             Ok(IpAddr::V4(address)) => Network::V4(Ipv4Addr::from_bits(address.to_bits() & !0xff)),
             Ok(IpAddr::V6(address)) => Network::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
             Err(_) => Network::Unknown,

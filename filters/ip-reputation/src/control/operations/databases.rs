@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use exchange::canonical;
 use kit::{Item, OperationAnswer, OperationBody, OperationContext, View};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -34,7 +35,7 @@ impl OperationBody for GeoBody {
         let mut addresses: Vec<(&String, IpAddr)> = Vec::with_capacity(self.ips.len());
         for ip in &self.ips {
             match ip.trim().parse::<IpAddr>() {
-                Ok(address) => addresses.push((ip, address.to_canonical())),
+                Ok(address) => addresses.push((ip, canonical(address))),
                 Err(_) => return not_done(format!("`{}` is not an address", ip.escape_debug())),
             }
         }

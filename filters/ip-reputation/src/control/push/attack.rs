@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use base::identity::canonical;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -130,7 +131,7 @@ impl Attack {
     /// refusals, `now` is in milliseconds since 1970.
     pub(super) fn read(line: &[u8], has_trail: impl Fn(&str) -> bool, now: u64) -> Option<Attack> {
         let event: Event = serde_json::from_slice(line).ok()?;
-        let address = event.source.ip.as_deref()?.parse::<IpAddr>().ok()?.to_canonical();
+        let address = canonical(event.source.ip.as_deref()?.parse().ok()?);
         let way = if event.kind == "SvcWafTrailEvent" { event.of_rules()? } else { event.of_refusal(has_trail)? };
         let at = base::clock::rfc3339_millis(&event.timestamp).unwrap_or(now).clamp(now.saturating_sub(MAX_AGE), now);
         Some(Attack { at, address, way, listed_by: event.listed_by(), message: event.sentence(), facts: event.facts() })

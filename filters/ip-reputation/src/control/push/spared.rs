@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use base::identity::Identity;
+use base::identity::{Identity, canonical};
 use ipnet::IpNet;
 use kit::Sources;
 
@@ -38,7 +38,7 @@ impl Spared {
 
 /// Whether an address is a private, a loopback or a link-local one (RFC 1918, 1122, 3927, 4193, 4291). IPv4 in IPv6 is judged as IPv4.
 fn is_private(address: IpAddr) -> bool {
-    match address.to_canonical() {
+    match canonical(address) {
         IpAddr::V4(address) => address.is_private() || address.is_loopback() || address.is_link_local(),
         IpAddr::V6(address) => address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local(),
     }
@@ -55,7 +55,7 @@ mod tests {
             Spared { private, allowed }.has(address.parse().unwrap())
         };
         let own = ["10.1.2.3", "172.16.0.1", "192.168.3.4", "127.0.0.1", "169.254.1.1", "::1", "fd00::1", "fe80::1"];
-        for address in own.into_iter().chain(["::ffff:10.1.2.3"]) {
+        for address in own.into_iter().chain(["::ffff:10.1.2.3", "64:ff9b::10.1.2.3"]) {
             assert!(has(false, Some(&[]), address), "{address}");
             assert!(!has(true, Some(&[]), address), "{address}");
         }

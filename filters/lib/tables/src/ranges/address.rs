@@ -1,8 +1,8 @@
 //! Addresses of both families as numbers.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
-use crate::OpError;
+use crate::{OpError, canonical};
 
 /// An IPv4 address (`u32`) or an IPv6 address (`u128`).
 pub(crate) trait Address: Copy + Ord + std::fmt::Debug {
@@ -132,9 +132,19 @@ pub(crate) enum Span {
 }
 
 impl Span {
-    /// The addresses from `first` to `last`. IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`) are those of IPv4.
+    /// The addresses from `first` to `last`. IPv4 addresses in IPv6 form (`::ffff:192.0.2.1`, `64:ff9b::192.0.2.1`) are those
+    /// of IPv4.
     pub(crate) fn new(first: IpAddr, last: IpAddr) -> Result<Self, OpError> {
-        match (first.to_canonical(), last.to_canonical()) {
+        // Who lists the prefix of translators as a whole means the prefix, and not all of IPv4.
+        let ends = match (first.to_canonical(), last.to_canonical()) {
+            (IpAddr::V6(_), IpAddr::V6(_)) => match (canonical(first), canonical(last)) {
+                (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::BROADCAST)) => (first, last),
+                (IpAddr::V4(first), IpAddr::V4(last)) => (first.into(), last.into()),
+                _ => (first, last),
+            },
+            ends => ends,
+        };
+        match ends {
             (IpAddr::V4(first), IpAddr::V4(last)) if first <= last => Ok(Self::V4(first.into(), last.into())),
             (IpAddr::V6(first), IpAddr::V6(last)) if first <= last => Ok(Self::V6(first.into(), last.into())),
             _ => Err(OpError::Range),

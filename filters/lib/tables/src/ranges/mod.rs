@@ -25,16 +25,13 @@ use ops::Op;
 pub use ops::RangeOps;
 use overlay::Overlay;
 
-use crate::{BaseError, MAX_OPS, MAX_OVERLAY, Progress, TableError, TableIndex};
+use crate::{BaseError, MAX_OPS, MAX_OVERLAY, Progress, TableError, TableIndex, canonical};
 
 /// The longest name of a label, in bytes.
 pub const MAX_LABEL: usize = 1024;
 
 /// How many labels of a table can have names: those below this number.
 pub const MAX_LABELS: u32 = 1 << 16;
-
-/// The IPv6 form of 0.0.0.0, `::ffff:0:0`.
-const MAPPED: u128 = 0xffff << 32;
 
 /// Ranges of IPv4 and IPv6 addresses that do not overlap, each with a label: a country, an autonomous system, the set of feeds
 /// that list it.
@@ -86,17 +83,13 @@ impl<A: Address> Family<A> {
 }
 
 impl Ranges {
-    /// The label of the range that contains an address. An IPv4 address in IPv6 form is looked up as IPv4.
+    /// The label of the range that contains an address. An IPv4 address in IPv6 form is looked up as IPv4, see [`canonical`].
     #[must_use]
     #[inline]
     pub fn find(&self, address: IpAddr) -> Option<u32> {
-        let address = match address {
-            IpAddr::V4(address) => Ok(address.into()),
-            IpAddr::V6(address) => u32::try_from(u128::from(address) ^ MAPPED).map_err(|_| address.into()),
-        };
-        match address {
-            Ok(address) => self.v4.find(&self.layout.v4(&self.base), address),
-            Err(address) => self.v6.find(&self.layout.v6(&self.base), address),
+        match canonical(address) {
+            IpAddr::V4(address) => self.v4.find(&self.layout.v4(&self.base), address.into()),
+            IpAddr::V6(address) => self.v6.find(&self.layout.v6(&self.base), address.into()),
         }
     }
 

@@ -332,6 +332,31 @@ fn a_full_overlay_takes_deltas_again_after_a_compaction() {
 }
 
 #[test]
+fn addresses_that_translators_write_are_those_of_ipv4() {
+    let at = |text: &str| text.parse::<IpAddr>().unwrap();
+    let mut builder = RangesBuilder::new(LabelWidth::Two);
+    builder.set(at("192.0.2.0"), at("192.0.2.255"), 7).unwrap();
+    builder.set(at("64:ff9b::198.51.100.0"), at("64:ff9b::198.51.100.9"), 8).unwrap();
+    builder.set(at("2001:db8::"), at("2001:db8::ff"), 9).unwrap();
+    let table = Ranges::load(builder.build().unwrap()).unwrap();
+    for (address, label) in [
+        ("64:ff9b::192.0.2.1", Some(7)),
+        ("64:ff9b::198.51.100.9", Some(8)),
+        ("198.51.100.9", Some(8)),
+        ("198.51.100.10", None),
+        ("2001:db8::1", Some(9)),
+        ("64:ff9b:1::192.0.2.1", None),
+    ] {
+        assert_eq!(table.find(at(address)), label, "{address}");
+    }
+    // Their prefix as a whole is not all of IPv4.
+    let mut builder = RangesBuilder::new(LabelWidth::Two);
+    builder.set(at("64:ff9b::"), at("64:ff9b::ffff:ffff"), 7).unwrap();
+    let table = Ranges::load(builder.build().unwrap()).unwrap();
+    assert_eq!(table.find(at("192.0.2.1")), None);
+}
+
+#[test]
 fn ranges_that_touch_cover_everything() {
     for bits in [0, 4, 8, 12] {
         let mut builder = RangesBuilder::new(LabelWidth::Two);

@@ -29,7 +29,7 @@ pub trait SignInStore {
     /// Forgets the tickets and ceremonies that ended at or before `now_millis`, and returns how many.
     fn tickets_sweep(&self, now_millis: u64) -> Pending<'_, u64>;
 
-    /// Keeps a ceremony. Of each kind the 10,000 that end last are kept: clients without a session begin some.
+    /// Keeps a ceremony. There are at most 10,000 of each kind; of more, those that end last are kept, a fiftieth fewer: clients without a session begin some.
     fn ceremony_put(&self, ceremony: Ceremony) -> Pending<'_, ()>;
 
     /// Ends the ceremony of this SHA-256 and kind; `None` where it has ended at `now_millis`, and ever after.

@@ -220,7 +220,7 @@ impl Plugin for ApiContract {
     }
 
     /// What the operation wants besides a body was checked already, and a backend that answers so early may have refused the request.
-    fn without_body(&self, _exchange: &mut Exchange, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+    fn without_body(&self, _exchange: &mut Exchange, _status: u16, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         Verdict::Pass
     }
 

@@ -69,16 +69,17 @@ pub(crate) fn hold(context: u32, millis: u32, stream: &Rc<RefCell<Stream>>) -> b
     room
 }
 
-/// Holds a message until a question of so many bytes is answered, and numbers the question; `None` where too much is asked
+/// Holds a message until a question of so many bytes is answered, and numbers the question; the answer where too much is asked
 /// already, by all callers or by this one.
 pub(crate) fn open(
-    (context, caller): (u32, u64),
+    (context, caller): (u32, Option<u64>),
     bytes: usize,
     millis: u32,
     stream: &Rc<RefCell<Stream>>,
-) -> Option<u64> {
-    let until = calls::now().saturating_add(u64::from(millis));
-    HELD.with_borrow_mut(|held| held.questions.open(Waiting::new(context, stream), caller, bytes, until).ok())
+) -> Result<u64, Answer> {
+    let now = calls::now();
+    let times = (now, now.saturating_add(u64::from(millis)));
+    HELD.with_borrow_mut(|held| held.questions.open(Waiting::new(context, stream), caller, bytes, times))
 }
 
 /// A question was sent on a stream.
@@ -98,8 +99,9 @@ pub(crate) fn wait_on(token: u32) -> bool {
 
 /// The control plane has answered a question: the message that waits for it is released in the next round.
 pub(crate) fn answered(question: u64, answer: Answer) {
+    let now = calls::now();
     HELD.with_borrow_mut(|held| {
-        if let Some(waiting) = held.questions.take(question) {
+        if let Some(waiting) = held.questions.answered(question, now) {
             held.due.push_back((waiting, Some(answer)));
         }
     });

@@ -51,6 +51,8 @@ pub(crate) struct Stream {
     /// The headers of the response came before the end of the request, and wait until no step waits for the request any more;
     /// whether the response ends with them.
     early: Option<bool>,
+    /// The request's headers went on, while its body waits.
+    head_sent: bool,
     /// Trailers of the request are there that no step has inspected.
     trailers: bool,
     /// The same of the response.
@@ -100,6 +102,7 @@ impl HttpFilter {
             response,
             waiting: None,
             early: None,
+            head_sent: false,
             trailers: false,
             response_trailers: false,
         };
@@ -217,7 +220,9 @@ impl Stream {
         let awaits_body = matches!(self.request.state, Buffering::Until(_) | Buffering::Read { .. });
         if awaits_body || self.waiting.is_some_and(|waiting| waiting.half == Half::Request) {
             self.early = Some(end_of_stream);
-            return match run.overtaken(&ProxyHost::default()) {
+            let headers = calls::headers(Map::ResponseHeaders);
+            let status = headers.map_or(0, |headers| Response::read(headers, self.opening).status);
+            return match run.overtaken(status, self.head_sent, &ProxyHost::default()) {
                 None => Action::Pause,
                 Some(flow) => self.overtake(flow, this),
             };
@@ -252,6 +257,7 @@ impl Stream {
     fn at_headers(&mut self, half: Half, action: Action) -> Action {
         if !self.hold_headers && matches!(self.half(half).state, Buffering::Until(_) | Buffering::Read { .. }) {
             self.change_headers(half);
+            self.head_sent |= half == Half::Request;
             return Action::Continue;
         }
         action

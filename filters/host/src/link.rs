@@ -96,7 +96,7 @@ pub(crate) fn queue_ban(ban: BanOrder, now: u64) {
 }
 
 /// Asks the control plane for the message of a stream with this `context`, which waits for the answer from now on. `caller` is the
-/// same number for all of a caller. The `body` in hand follows the question as it is granted. `context` is in effect again afterwards.
+/// same number for all of a caller, `None` where it is not known. The `body` in hand follows the question as it is granted. `context` is in effect again afterwards.
 ///
 /// # Errors
 ///
@@ -104,7 +104,7 @@ pub(crate) fn queue_ban(ban: BanOrder, now: u64) {
 pub(crate) fn ask(
     ask: Ask,
     body: Option<AskBody>,
-    (context, caller): (u32, u64),
+    (context, caller): (u32, Option<u64>),
     stream: &Rc<RefCell<http::Stream>>,
 ) -> Result<(), Answer> {
     LINK.with_borrow_mut(|link| link.ask(ask, body, (context, caller), stream))
@@ -298,7 +298,7 @@ impl Link {
         &mut self,
         ask: Ask,
         body: Option<AskBody>,
-        (context, caller): (u32, u64),
+        (context, caller): (u32, Option<u64>),
         stream: &Rc<RefCell<http::Stream>>,
     ) -> Result<(), Answer> {
         if self.settings.is_none() {
@@ -308,9 +308,7 @@ impl Link {
             return Err(Answer::Unavailable);
         }
         let Ask { question, millis, .. } = ask;
-        let Some(id) = held::open((context, caller), question.data.len(), millis, stream) else {
-            return Err(Answer::Overrun);
-        };
+        let id = held::open((context, caller), question.data.len(), millis, stream)?;
         if body.is_some_and(|body| !self.bodies.open(id, body, context, stream)) {
             held::withdraw(id);
             return Err(Answer::Overrun);

@@ -86,7 +86,9 @@ impl Fields {
             found.take(kind, place, name, value);
         }
         // A field in which a form names its charset.
-        if name.eq_ignore_ascii_case(b"_charset_") && Charset::named(value) != Charset::Usual {
+        if name.eq_ignore_ascii_case(b"_charset_")
+            && (Charset::is_hiding(value) || matches!(Charset::named(value), Charset::Wide(..)))
+        {
             (found.odd, found.hides) = (true, true);
         }
     }
@@ -151,6 +153,11 @@ impl Fields {
 /// Whether the backend reads other characters than the guard in the bytes of a body, by the charset of its content type.
 pub(crate) fn has_foreign_charset(content_type: &[u8]) -> bool {
     Charset::of(content_type) == Charset::Foreign
+}
+
+/// Whether a content type names a charset in which a text of ASCII may be hidden.
+pub(crate) fn hides_ascii(content_type: &[u8]) -> bool {
+    Charset::hides_ascii(content_type)
 }
 
 /// The content type of a message; of several all, between commas.

@@ -147,8 +147,8 @@ impl Plugin for LoginGuard {
         self.arrived(watched, (&found, &host.random().to_le_bytes()), exchange, slot, host)
     }
 
-    /// Credentials in the head are sent all the same.
-    fn without_body(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
+    /// Credentials in the head are sent all the same, and an error is the answer to those that are wrong.
+    fn without_body(&self, exchange: &mut Exchange, _status: u16, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let Some(Expected(watched, found)) = slot.take::<Expected>() else { return Verdict::Pass };
         let mut without = Credentials::default();
         without.sent_to(&exchange.request);

@@ -5,7 +5,7 @@ use memchr::memmem;
 use response_scan::Inspection;
 
 use crate::EndpointKind;
-use crate::credentials::{content_type, has_foreign_charset};
+use crate::credentials::{content_type, has_foreign_charset, hides_ascii};
 
 /// What the response to a failed login looks like.
 pub(crate) struct Outcomes {
@@ -58,7 +58,10 @@ impl Outcomes {
         if self.marked(&text.units()) {
             return Some(false);
         }
-        let is_read = text.complete && !text.undecoded && !has_foreign_charset(&content_type(&response.headers));
+        // A marker of ASCII has its bytes in most charsets.
+        let kind = content_type(&response.headers);
+        let hides = if self.marker.is_ascii() { hides_ascii(&kind) } else { has_foreign_charset(&kind) };
+        let is_read = text.complete && !text.undecoded && !hides;
         is_read.then_some(true)
     }
 

@@ -21,7 +21,7 @@ use std::rc::Rc;
 use contract::Contract;
 use exchange::{
     Body, BodyNeed, Build, Exchange, Headers, Host, LaxPath, PathReadings, Plugin, PluginDefinition, Reach, Request,
-    Role, Scope, Slot, Timer, Verdict, Workers,
+    Role, Scope, Slot, Timer, Verdict, Workers, is_error,
 };
 use prost::Message as _;
 use seclang::body::decode::decode;
@@ -182,7 +182,10 @@ impl Plugin for QueryGuard {
     }
 
     /// A query may be in the URL; a body that is withheld is none that the backend reads.
-    fn without_body(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
+    fn without_body(&self, exchange: &mut Exchange, status: u16, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        if is_error(status) {
+            return Verdict::Pass;
+        }
         let Some(place) = slot.take::<Place>() else { return Verdict::Pass };
         let Some(watched) = self.endpoints.get(place.endpoint) else { return Verdict::Pass };
         let request = &exchange.request;

@@ -378,7 +378,7 @@ fn a_query_in_the_url_is_judged_although_a_body_is_withheld() {
     let overtaken = |method: &str, path: &str| {
         let (mut exchange, mut slot, host) = (exchange(method, path, &[]), Slot::default(), FakeHost::at(1000));
         assert!(matches!(plugin.request(&mut exchange, true, &mut slot, &host), Verdict::NeedBody(_)));
-        refusal(plugin.without_body(&mut exchange, &mut slot, &host)).map_or(0, |refusal| refusal.status)
+        refusal(plugin.without_body(&mut exchange, 200, &mut slot, &host)).map_or(0, |refusal| refusal.status)
     };
     assert_eq!(overtaken("GET", "/graphql?query=mutation%7Ba%7D"), 405);
     assert_eq!(overtaken("GET", "/graphql?query=%7Ba%7D"), 0);

@@ -86,7 +86,7 @@ impl Plugin for UploadGuard {
     }
 
     /// No file reaches the backend.
-    fn without_body(&self, _exchange: &mut Exchange, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
+    fn without_body(&self, _exchange: &mut Exchange, _status: u16, _slot: &mut Slot, _host: &dyn Host) -> Verdict {
         Verdict::Pass
     }
 

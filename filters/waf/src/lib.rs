@@ -25,7 +25,7 @@ use body::{added_by_gateway, bytes, was_chunked};
 use collections::NodeCollections;
 use exchange::{
     Body, BodyNeed, Build, Exchange, Half, Headers, Host, Metric, Plugin, PluginDefinition, Role, Slot, Timer, Verdict,
-    split_address,
+    is_error, split_address,
 };
 use lookups::{NodeLookups, NodeTables};
 use refusal::BAD_REQUEST;
@@ -172,8 +172,12 @@ impl Plugin for Waf {
         }
     }
 
-    /// The rules of phase 2 look at much more than the body: withholding it is no way around them.
-    fn without_body(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
+    /// The rules of phase 2 look at much more than the body: withholding it is no way around them. A request that was refused already
+    /// is not judged: what they miss in it is on its way.
+    fn without_body(&self, exchange: &mut Exchange, status: u16, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        if is_error(status) {
+            return Verdict::Pass;
+        }
         let Some(state) = slot.get::<State>() else {
             return Verdict::Pass;
         };

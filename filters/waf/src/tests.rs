@@ -508,7 +508,18 @@ SecRule REQUEST_URI "@contains attack" "id:1,phase:1,redirect:'https://example.c
 
 /// The status of a request whose body is announced, begins with this, and never ends before the response is there.
 fn overtaken(step: WafStep, path: &str, headers: Headers, begins: &[u8]) -> Option<u16> {
-    let (host, plugin, mut slot) = (FakeHost::at(0), plugin(step), Slot::default());
+    overtaken_by(200, &*plugin(step), path, headers, begins).0
+}
+
+/// The same with a response of this status, and the tags of its signals.
+fn overtaken_by(
+    by: u16,
+    plugin: &dyn Plugin,
+    path: &str,
+    headers: Headers,
+    begins: &[u8],
+) -> (Option<u16>, Vec<String>) {
+    let (host, mut slot) = (FakeHost::at(0), Slot::default());
     let mut exchange = exchange(path, headers);
     match plugin.request(&mut exchange, true, &mut slot, &host) {
         Verdict::NeedBody(_) => {}
@@ -517,13 +528,30 @@ fn overtaken(step: WafStep, path: &str, headers: Headers, begins: &[u8]) -> Opti
         }
         verdict => panic!("{verdict:?}"),
     }
-    let verdict = plugin.without_body(&mut exchange, &mut slot, &host);
+    let verdict = plugin.without_body(&mut exchange, by, &mut slot, &host);
     if verdict == Verdict::Pass {
-        exchange.response = Some(Response { status: 200, ..Response::default() });
+        exchange.response = Some(Response { status: by, ..Response::default() });
         assert!(matches!(plugin.response(&mut exchange, false, &mut slot, &host), Verdict::Pass));
     }
     plugin.finish(&mut exchange, &mut slot, &host);
-    status(&verdict)
+    (status(&verdict), exchange.score.tags().iter().map(|tag| (*tag).to_owned()).collect())
+}
+
+#[test]
+fn what_a_refused_request_lacks_is_on_its_way() {
+    let rules = r#"
+SecRuleEngine On
+SecRequestBodyAccess On
+SecRule REQUEST_METHOD "@within GET POST" "id:1,phase:2,deny,status:403,log,chain"
+  SecRule &ARGS:csrf "@eq 0" ""
+"#;
+    let form_needs_token = plugin_of(rules, step());
+    for (by, expected) in [(200, Some(403)), (204, Some(403)), (302, Some(403)), (0, Some(403))] {
+        assert_eq!(overtaken_by(by, &*form_needs_token, "/", form(), b"").0, expected, "{by}");
+    }
+    for by in [401, 404, 413, 429, 503] {
+        assert_eq!(overtaken_by(by, &*form_needs_token, "/", form(), b""), (None, Vec::new()), "{by}");
+    }
 }
 
 #[test]

@@ -39,9 +39,36 @@ impl Stream {
     /// Goes on behind a wait that the response waits for as well.
     pub(super) fn go_on_early(&mut self, answer: Option<Answer>, this: &Rc<RefCell<Self>>) -> Action {
         let flow = self.behind_wait(answer);
-        let action = self.overtake(flow, this);
+        let action = match self.run.as_ref().is_some_and(Run::withholds_body) {
+            true => self.overtake(flow, this),
+            false => self.go_on_whole(flow, this),
+        };
         self.show_response_trailers(action);
         action
+    }
+
+    /// Carries out what steps want of a request of which they have seen the whole body: it goes on in front of the response, since
+    /// the backend may wait for it. The action is the one of the response.
+    fn go_on_whole(&mut self, flow: Flow, this: &Rc<RefCell<Self>>) -> Action {
+        let mut action = self.act(flow, Half::Request, this);
+        // A wait that ends at once has brought the response as far already.
+        if self.early.is_some() {
+            action = self.with_what_came(Half::Request, action, this);
+        }
+        if self.early.is_some() {
+            action = self.inspect_trailers(action, this);
+        }
+        let is_answered = self.request.state == Buffering::Answered;
+        if self.early.is_none() || (action == Action::Pause && !is_answered) {
+            return action;
+        }
+        let ends = self.early.take().unwrap_or_default();
+        if is_answered {
+            self.set_buffering(Half::Response, Buffering::Answered);
+            return Action::Pause;
+        }
+        calls::continue_stream(Half::Request);
+        self.judge_response(ends, this)
     }
 
     /// What comes of a request whose response has overtaken it is dropped: no step has inspected it.
@@ -50,11 +77,11 @@ impl Stream {
         Action::Pause
     }
 
-    /// The caller as a number, by which its questions are counted.
-    pub(super) fn caller(&self) -> u64 {
+    /// The caller as a number, by which its questions are counted; `None` without an identity.
+    pub(super) fn caller(&self) -> Option<u64> {
+        let identity = self.run.as_ref().map(Run::exchange).and_then(|exchange| exchange.caller.identity())?;
         let mut hasher = DefaultHasher::new();
-        let caller = self.run.as_ref().map(Run::exchange).and_then(|exchange| exchange.caller.identity());
-        caller.map(|identity| identity.key()).hash(&mut hasher);
-        hasher.finish()
+        identity.key().hash(&mut hasher);
+        Some(hasher.finish())
     }
 }

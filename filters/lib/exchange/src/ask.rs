@@ -75,11 +75,11 @@ pub enum Answer {
     Data(Vec<u8>),
     /// This gateway has no control plane.
     NoControlPlane,
-    /// There is no answer: the control plane did not answer in time, could not find out, does not know the topic, or cannot be
-    /// reached. A plugin goes on without it unless it must not be bypassed, in which case it refuses.
+    /// There is no answer: the control plane did not answer in time, could not find out, does not know the topic, cannot be
+    /// reached, or answers nothing at all, so that too much is asked already. A plugin goes on without it unless it must not be bypassed, in which case it refuses.
     Unavailable,
     /// The wait was given up, because more of the body came than may wait, or too much is asked already: by all callers of the
-    /// worker, or by this one ([`MAX_QUESTIONS_OF_CALLER`](crate::MAX_QUESTIONS_OF_CALLER)). Callers can bring that about, and it
+    /// worker, or by this one ([`MAX_QUESTIONS_OF_CALLER`](crate::MAX_QUESTIONS_OF_CALLER)), while others are answered. Callers can bring that about, and it
     /// says nothing about the control plane: a plugin takes it for no outage, and lets nothing pass for it that it would refuse.
     Overrun,
 }

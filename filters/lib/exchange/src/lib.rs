@@ -70,7 +70,7 @@ pub use node_state::{Conflict, MemorySharedData, SharedData, Table, Update, Work
 pub use operation::MatchedOperation;
 pub use parts::{Build, FindPart, Loaded};
 pub use path::{PathReadings, SeveralReadings};
-pub use plugin::{BodyNeed, BuildPlugin, Plugin, PluginDefinition, Slot, Verdict};
+pub use plugin::{BodyNeed, BuildPlugin, Plugin, PluginDefinition, Slot, Verdict, is_error};
 pub use questions::{MAX_QUESTION_BYTES, MAX_QUESTIONS, MAX_QUESTIONS_OF_CALLER, Questions};
 pub use read::Opening;
 pub use refusal::{MAX_REPLY_BODY, MAX_REPLY_HEADERS, Refusal, ReplyBody};

@@ -44,8 +44,13 @@ pub trait Plugin {
 
     /// The response has come before the body that it waits for, so that the backend answers a request of which it has the headers
     /// alone (gateways that do not hold headers), or the gateway itself has answered. Of the body nothing has reached the
-    /// backend, and nothing will. By default an empty body is handed over ([`Plugin::request_body`]).
-    fn without_body(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) -> Verdict {
+    /// backend, and nothing will. `status` is the one of the response. By default an empty body is handed over
+    /// ([`Plugin::request_body`]), unless the response is an error ([`is_error`]): the request was refused already then, and what
+    /// it lacks is on its way.
+    fn without_body(&self, exchange: &mut Exchange, status: u16, slot: &mut Slot, host: &dyn Host) -> Verdict {
+        if is_error(status) {
+            return Verdict::Pass;
+        }
         self.request_body(exchange, Body { bytes: &[], complete: true }, slot, host)
     }
 
@@ -189,6 +194,12 @@ pub enum Verdict {
         /// Answer with this; `None` lets the request pass.
         reply: Option<Reply>,
     },
+}
+
+/// Whether a response of this status says that the request was not carried out.
+#[must_use]
+pub fn is_error(status: u16) -> bool {
+    status >= 400
 }
 
 /// How much of a body a plugin wants.

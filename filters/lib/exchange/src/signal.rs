@@ -123,6 +123,19 @@ impl Score {
         self.overflow = (self.overflow + weight.max(0.0)).min(MAX_SCORE);
     }
 
+    /// Adds the signals of another score that this one does not have.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        // The part that both have is in both of them.
+        let overflow = other.overflow - self.overflow;
+        let count = |score: &Self, signal: &Signal| score.signals.iter().filter(|known| *known == signal).count();
+        for (note, signal) in other.noted() {
+            if count(self, signal) < count(other, signal) {
+                self.add_noted(note.clone(), signal.clone());
+            }
+        }
+        self.add_overflow(overflow);
+    }
+
     /// The signals in the order in which they came.
     #[must_use]
     pub fn signals(&self) -> &[Signal] {

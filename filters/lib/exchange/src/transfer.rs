@@ -9,7 +9,8 @@ use prost::Message;
 
 use crate::signal::Note;
 use crate::{
-    Action, Caller, Exchange, GivenAnswer, Host, Labels, MatchedOperation, Score, Signal, SignalRule, SkipNote, Skipped,
+    Action, Caller, Exchange, GivenAnswer, Host, Labels, MAX_SKIPS, MatchedOperation, Score, Signal, SignalRule,
+    SkipNote, Skipped,
 };
 
 /// The filter state that carries the exchange.
@@ -212,9 +213,31 @@ pub(crate) fn receive_last(exchange: &mut Exchange, host: &dyn Host) {
     }
 }
 
-/// Whether another filter has answered in the backend's place.
-pub(crate) fn is_answered(host: &dyn Host) -> bool {
-    carried(host).is_some_and(|carried| carried.answered)
+/// Adds what other filters have left to what this one knows: they have seen parts of the exchange that it has not, and it has seen
+/// parts that they have not.
+pub(crate) fn merge(exchange: &mut Exchange, host: &dyn Host) {
+    let Some(carried) = carried(host) else { return };
+    let (status, action) = (u16::try_from(carried.given_status).unwrap_or(0), carried.given_action());
+    exchange.given = exchange.given.or((status != 0).then_some(GivenAnswer { status, action }));
+    exchange.answered |= carried.answered;
+    exchange.target_is_secret |= carried.target_is_secret;
+    if carried.decided && !exchange.is_decided() {
+        exchange.decided_elsewhere = true;
+        exchange.elsewhere_score = Some(carried.decided_score);
+    }
+    if let Some(operation) = carried.operation.filter(|_| exchange.operation.is_none()) {
+        exchange.operation = Some(operation.operation());
+    }
+    if let Some(caller) = carried.caller.filter(|_| !exchange.changes.of_request) {
+        exchange.caller = caller.caller();
+        exchange.changes.of_request = true;
+    }
+    for note in carried.skips.into_iter().filter_map(CarriedSkip::note) {
+        if exchange.skips.len() < MAX_SKIPS && !exchange.skips.contains(&note) {
+            exchange.skips.push(note);
+        }
+    }
+    exchange.score.merge(&score(carried.signals, carried.overflow));
 }
 
 fn score(signals: Vec<CarriedSignal>, overflow: f64) -> Score {

@@ -58,7 +58,9 @@ pub(crate) fn polyglot(bytes: &[u8], format: Format, complete: bool) -> Option<S
     let own =
         format.is_zip() || matches!(format, Format::Ole | Format::Msi | Format::Macro) || family == Family::Executable;
     // Readers of ZIP files skip a tail. A ZIP file within a PDF is in a stream, whose end follows it.
-    let anywhere = media || family == Family::Text || format == Format::Unknown || pdf && !ends_in_stream(bytes);
+    // A signed message has its signature behind the file that it signs.
+    let unknown = format == Format::Unknown && !is_signed_message(bytes);
+    let anywhere = media || family == Family::Text || unknown || pdf && !ends_in_stream(bytes);
     if complete && !own && archive::is_appended_zip(bytes, !anywhere) {
         return Some(format!("a file of the format {format} is a ZIP file as well"));
     }
@@ -70,6 +72,18 @@ pub(crate) fn polyglot(bytes: &[u8], format: Format, complete: bool) -> Option<S
         )
     });
     other.map(|other| format!("a file of the format {other} follows an image of the format {format}"))
+}
+
+/// Whether a file is a signed message (RFC 5652, section 5): a sequence that begins with the identifier of signed data.
+fn is_signed_message(bytes: &[u8]) -> bool {
+    const SIGNED_DATA: &[u8] = b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02";
+    // The length is one byte, or as many more as its low bits say.
+    let rest = match bytes {
+        [0x30, length @ 0x81..=0x84, rest @ ..] => rest.get(usize::from(length & 0xf)..),
+        [0x30, _, rest @ ..] => Some(rest),
+        _ => None,
+    };
+    rest.is_some_and(|rest| rest.starts_with(SIGNED_DATA))
 }
 
 /// How a file is an archive as well by headers that are not at its beginning, or how an archive of that kind is something else by its

@@ -80,13 +80,21 @@ pub(crate) fn rest_of_escape(text: &[u8], at: usize) -> usize {
 /// The length of the quotation mark at a place, single or double, in any spelling: as it is, behind backslashes, as a code of JSON,
 /// as a reference of HTML, or one of these within another.
 pub(crate) fn quote_at(text: &[u8], at: usize) -> Option<usize> {
+    quotation_at(text, at).map(|quote| quote.length)
+}
+
+/// The quotation mark at a place, as [`quote_at`] knows it: the length of its spelling, and which one it is.
+pub(crate) fn quotation_at(text: &[u8], at: usize) -> Option<Escape> {
+    let of = |length, code| Some(Escape { length, code });
     let rest = text.get(at..)?;
     let slashes = backslashes(rest, 0);
     let start = match rest.get(slashes..)? {
-        [b'\'' | b'"', ..] => return Some(slashes + 1),
+        [mark @ (b'\'' | b'"'), ..] => return of(slashes + 1, u32::from(*mark)),
         [b'u' | b'x', ..] => slashes.checked_sub(1)?,
         [b'&', ..] => slashes,
-        [0xe2, 0x80, 0x98 | 0x99 | 0x9c | 0x9d, ..] if slashes == 0 => return Some(3),
+        [0xe2, 0x80, mark @ (0x98 | 0x99 | 0x9c | 0x9d), ..] if slashes == 0 => {
+            return of(3, 0x2000 | u32::from(*mark & 0x3f));
+        }
         _ => return None,
     };
     let mut escape = escape_at(rest, start)?;
@@ -98,7 +106,7 @@ pub(crate) fn quote_at(text: &[u8], at: usize) -> Option<usize> {
             end += escape.length;
         }
     }
-    matches!(escape.code, 0x22 | 0x27 | 0x2018 | 0x2019 | 0x201c | 0x201d).then_some(end)
+    matches!(escape.code, 0x22 | 0x27 | 0x2018 | 0x2019 | 0x201c | 0x201d).then_some(Escape { length: end, ..escape })
 }
 
 /// Whether a quotation mark ends in front of a place.

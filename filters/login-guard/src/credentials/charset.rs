@@ -6,7 +6,36 @@ use super::media::candidates;
 
 /// Charsets whose ASCII is ASCII, and in which no other character has a byte of ASCII in it. Their families end in a number.
 const USUAL: [&[u8]; 4] = [b"utf-8", b"utf8", b"us-ascii", b"ascii"];
-const FAMILIES: [&[u8]; 7] = [b"iso-8859-", b"iso8859-", b"iso_8859-", b"latin", b"latin-", b"windows-125", b"cp125"];
+const FAMILIES: [&[u8]; 9] =
+    [b"iso-8859-", b"iso8859-", b"iso8859_", b"iso_8859-", b"latin", b"latin-", b"windows-125", b"cp125", b"cp-125"];
+
+/// Further charsets of that kind, and such in which other characters have letters, digits or brackets of ASCII behind their first byte, but no
+/// quotation mark and none of `&=+%`: where a text is part of a form, and whether it has a word of ASCII, is told as in ASCII.
+const NEARLY: [&[u8]; 22] = [
+    b"big5",
+    b"big5-hkscs",
+    b"cp932",
+    b"cp936",
+    b"cp949",
+    b"cp950",
+    b"gb2312",
+    b"gb18030",
+    b"gbk",
+    b"iso-8859-8-i",
+    b"ks_c_5601-1987",
+    b"macintosh",
+    b"ms932",
+    b"shift-jis",
+    b"shift_jis",
+    b"sjis",
+    b"tis-620",
+    b"uhc",
+    b"windows-31j",
+    b"windows-874",
+    b"x-gbk",
+    b"x-sjis",
+];
+const NEARLY_FAMILIES: [&[u8]; 4] = [b"euc-", b"koi8-", b"x-euc-", b"x-mac-"];
 
 /// A charset as far as it matters where the structure of a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,10 +69,20 @@ impl Charset {
         if all.all(|other| other == first) { first } else { Self::Foreign }
     }
 
+    /// Whether ASCII may be hidden in a text of the charset that a content type or a field names: of what is not known to keep it, it may.
+    pub(super) fn hides_ascii(content_type: &[u8]) -> bool {
+        candidates(content_type, b"charset", true).values.iter().any(|name| Self::is_hiding(name))
+    }
+
+    /// The same of the name of a charset.
+    pub(super) fn is_hiding(name: &[u8]) -> bool {
+        let keeps =
+            |name: &[u8]| NEARLY.contains(&name) || NEARLY_FAMILIES.iter().any(|family| name.starts_with(family));
+        Self::named(name) == Self::Foreign && !keeps(&plain(name))
+    }
+
     pub(super) fn named(name: &[u8]) -> Self {
-        let quotes = |byte: &u8| matches!(byte, b'"' | b'\'') || byte.is_ascii_whitespace();
-        let name: Vec<u8> = name.iter().filter(|byte| !quotes(byte)).map(u8::to_ascii_lowercase).collect();
-        match name.as_slice() {
+        match plain(name).as_slice() {
             b"utf-16" | b"utf16" => Self::Wide(Width::Two, None),
             b"utf-16le" | b"utf16le" => Self::Wide(Width::Two, Some(Order::Little)),
             b"utf-16be" | b"utf16be" => Self::Wide(Width::Two, Some(Order::Big)),
@@ -59,6 +98,12 @@ impl Charset {
     fn agrees(self, (width, order): (Width, Order)) -> bool {
         matches!(self, Self::Wide(own, named) if own == width && named.is_none_or(|named| named == order))
     }
+}
+
+/// A name without quotation marks and blanks, in lower case.
+fn plain(name: &[u8]) -> Vec<u8> {
+    let quotes = |byte: &u8| matches!(byte, b'"' | b'\'') || byte.is_ascii_whitespace();
+    name.iter().filter(|byte| !quotes(byte)).map(u8::to_ascii_lowercase).collect()
 }
 
 fn is_of_a_family(name: &[u8]) -> bool {

@@ -422,7 +422,7 @@ fn credentials_in_the_head_count_although_the_body_is_withheld() {
         let start = Start { request: request(path, &[]), route: b"", peer: b"192.0.2.1:1", node: &"node".into() };
         let mut run = Run::new(&chain, start, &host);
         assert!(matches!(run.request_headers(true, &host), Flow::Buffer { .. }));
-        assert_eq!(run.overtaken(&host), Some(Flow::Continue));
+        assert_eq!(run.overtaken(401, false, &host), Some(Flow::Continue));
         assert_eq!(run.response_headers(status(401), false, &host), Flow::Continue);
         run.finish(&host);
         run.exchange().score.tags().join(" ")
@@ -434,6 +434,6 @@ fn credentials_in_the_head_count_although_the_body_is_withheld() {
     let start = Start { request: request("/login", &[]), route: b"", peer: b"192.0.2.2:1", node: &"node".into() };
     let mut run = Run::new(&chain, start, &host);
     assert!(matches!(run.request_headers(true, &host), Flow::Buffer { .. }));
-    assert_eq!(run.overtaken(&host), Some(Flow::Continue));
+    assert_eq!(run.overtaken(401, false, &host), Some(Flow::Continue));
     assert_eq!(run.exchange().score.tags().join(" "), "");
 }

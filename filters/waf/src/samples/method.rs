@@ -80,16 +80,33 @@ pub(super) fn is_use(exchange: &Exchange) -> bool {
     is_answered_well(exchange) && !written.any(names_program)
 }
 
-/// Whether a path names a file that servers run, however it is spelt: `/a.jsp`, `/a.%6asp/`, `/a.php;x`, `/a.asp::$DATA`.
+/// Endings of folders in which some servers run every file.
+const FOLDERS: [&[u8]; 4] = [b"asa", b"asp", b"cdx", b"cer"];
+
+/// Whether a path names a file that servers run, however it is spelt: `/a.jsp`, `/a.%6asp/`, `/a.php;x`, `/a.asp::$DATA`. What is behind a
+/// program (`/remote.php/dav/a.txt`) is an argument of it.
 fn names_program(path: &[u8]) -> bool {
-    let has_ending = |path: &[u8]| {
-        path.split(|byte| *byte == b'.').skip(1).any(|behind| {
+    is_program(path) || decoded(path).any(|path| is_program(&path))
+}
+
+fn is_program(path: &[u8]) -> bool {
+    let has_ending = |segment: &[u8], endings: &[&[u8]]| {
+        segment.split(|byte| *byte == b'.').skip(1).any(|behind| {
             let end = behind.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(behind.len());
             let ending = behind.get(..end).unwrap_or_default();
-            PROGRAMS.iter().any(|program| program.eq_ignore_ascii_case(ending))
+            endings.iter().any(|program| program.eq_ignore_ascii_case(ending))
         })
     };
-    has_ending(path) || decoded(path).any(|path| has_ending(&path))
+    // Some servers read no further than to a NUL.
+    let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+    let mut segments = path.split(|byte| *byte == b'/').rev();
+    let is_left_out = |segment: &&[u8]| segment.iter().all(|byte| *byte == b'.' || byte.is_ascii_whitespace());
+    let last = segments.find(|segment| !is_left_out(segment)).unwrap_or_default();
+    let leads_up = path.split(|byte| *byte == b'/').any(|segment| segment == b".." || segment.starts_with(b"..;"));
+    if leads_up {
+        return has_ending(path, &PROGRAMS);
+    }
+    has_ending(last, &PROGRAMS) || segments.any(|segment| has_ending(segment, &FOLDERS))
 }
 
 #[cfg(test)]
@@ -109,7 +126,11 @@ mod tests {
             "/a.asp::$DATA",
             "/a.php.",
             "/a.php%00.txt",
-            "/a.php/b",
+            "/a.php%00/b",
+            "/a.php/.",
+            "/a.php/b/..",
+            "/a.asp/b.txt",
+            "/a.php/b.jsp",
             "https://shop.example/a.war",
             "/.htaccess",
             "/web.config",
@@ -117,7 +138,20 @@ mod tests {
         ] {
             assert!(names_program(path.as_bytes()), "{path}");
         }
-        for path in ["/", "/issues/1.json", "/php", "/a.phpx", "/v1.2/users", "/a.b", ".", "/jsp/a.txt", "/a.%"] {
+        for path in [
+            "/",
+            "/remote.php/dav/a.txt",
+            "/a.php/b",
+            "/ann@firma.pl/work",
+            "/issues/1.json",
+            "/php",
+            "/a.phpx",
+            "/v1.2/users",
+            "/a.b",
+            ".",
+            "/jsp/a.txt",
+            "/a.%",
+        ] {
             assert!(!names_program(path.as_bytes()), "{path}");
         }
     }

@@ -15,7 +15,7 @@ const LARGEST: usize = 12_800 << 10;
 const BUFFERS: usize = 16 << 20;
 
 fn scan(script: &str) -> Value {
-    let on = json!({ "infected": refuse(403), "unavailable": refuse(503) });
+    let on = json!({ "infected": refuse(403), "unavailable": refuse(503), "overrun": refuse(503) });
     json!({ "at": "request-body", "ask": script, "send": true, "limit": LARGEST, "millis": 10_000, "on": on })
 }
 

@@ -111,8 +111,12 @@ impl Run {
     }
 
     /// Leaves signals and events to the filters behind this one.
-    pub(crate) fn hand_on(&self, host: &dyn Host) {
+    pub(crate) fn hand_on(&mut self, host: &dyn Host) {
         if self.shared_exchange {
+            // They have gone on meanwhile.
+            if self.early.is_some() {
+                transfer::merge(&mut self.exchange, host);
+            }
             transfer::send(&self.exchange, host);
         }
     }

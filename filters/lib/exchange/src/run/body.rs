@@ -9,7 +9,10 @@ impl Run {
     /// The request's body, as far as [`Flow::Buffer`] asked for it.
     pub fn request_body(&mut self, body: Body<'_>, host: &dyn Host) -> Flow {
         match self.stage {
-            Stage::RequestBody(at, limit) => self.with_body(Half::Request, (at, limit), body, host),
+            Stage::RequestBody(at, limit) => {
+                self.body_seen |= body.complete;
+                self.with_body(Half::Request, (at, limit), body, host)
+            }
             _ => Flow::Continue,
         }
     }
@@ -32,6 +35,7 @@ impl Run {
         let Stage::RequestPieces(at, limit) = self.stage else {
             return Flow::Continue;
         };
+        self.body_seen |= complete;
         self.rest = (!complete && self.replaced_body.is_none()).then_some((at, limit));
         if let Some(replaced) = self.replaced_body.take() {
             let seen = Body { bytes: &replaced, complete: true }.prefix(limit);
@@ -160,7 +164,7 @@ impl Run {
         host: &dyn Host,
     ) -> Option<Flow> {
         // Nothing of it goes on.
-        if half == Half::Request && self.overtaken {
+        if half == Half::Request && self.withholds_body() {
             return None;
         }
         let outcome = match old.complete {

@@ -15,6 +15,7 @@ use crate::{
     Body, Caller, Chain, Exchange, Flow, HeaderChange, Host, Metric, PathReadings, Reply, Request, Response, Route,
     Slot, Verdict, transfer,
 };
+use overtaken::Early;
 pub use wait::AskedBody;
 use wait::{Asking, Phase};
 
@@ -54,8 +55,10 @@ pub struct Run {
     has_body: bool,
     /// The response does not end with its headers.
     response_has_body: bool,
-    /// The response has come before the request's end: no step waits for the request's body any more.
-    overtaken: bool,
+    /// Steps have seen the whole body of the request.
+    body_seen: bool,
+    /// The response that has come before the request's end.
+    early: Option<Early>,
     finished: bool,
 }
 
@@ -134,7 +137,8 @@ impl Run {
             read: 0,
             has_body: false,
             response_has_body: false,
-            overtaken: false,
+            body_seen: false,
+            early: None,
             finished: false,
         }
     }
@@ -256,7 +260,7 @@ impl Run {
                 self.hand_over(half, (at, need.limit), Body { bytes: &[], complete: false }, host)
             }
             (Verdict::NeedBody(_) | Verdict::ReadBody(_), _) if self.streaming(half) || !has_body => None,
-            (Verdict::NeedBody(_) | Verdict::ReadBody(_), _) if half == Half::Request && self.overtaken => {
+            (Verdict::NeedBody(_) | Verdict::ReadBody(_), _) if half == Half::Request && self.withholds_body() => {
                 self.without_body(at, step, host)
             }
             (Verdict::ReadBody(_), _) if half == Half::Response => None,

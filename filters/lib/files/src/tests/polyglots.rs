@@ -79,6 +79,11 @@ fn ordinary_files_with_something_behind_them_pass() {
             file.extend(b"\0\0\0\0\0\0\0\0IEND\xae\x42\x60\x82");
             file
         }),
+        ("a signed ZIP", "a.zip.p7m", {
+            let begin = b"\x30\x82\x05\x00\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02\xa0\x82\x04\xf0\x30\x82\x04\xec\x02\x01\x01";
+            let archive = build(&[Entry::stored("a.txt", b"x")], b"", b"").bytes;
+            [begin.as_slice(), &archive, &[7; 900]].concat()
+        }),
         ("XMP in a JPEG", "a.jpg", b"\xff\xd8\xff\xe1\x00\x22<?xpacket begin='' id='W5M0'?>__\xff\xd9".to_vec()),
         ("XMP in a GIF", "a.gif", {
             let xmp = b"<?xpacket begin='\xef\xbb\xbf' id='W5M0MpCehiHzreSzNTczkc9d'?><x:xmpmeta/><?xpacket end='w'?>";

@@ -4,10 +4,12 @@
 //! JSON or HTML, a backslash is one or more.
 
 use super::REACH;
-use crate::escapes::{is_inside_word, is_word, spelled};
+use crate::escapes::{is_inside_word, is_word, quotation_at, quote_at, spelled};
 
 /// How far in front of an anchor a word that ends there may begin, in bytes.
 const ENDS: usize = 48;
+/// How far in front of an anchor a message of MySQL about a table begins, in bytes.
+const TABLE: usize = 200;
 /// The longest name with its packages, in bytes.
 const NAME: usize = 100;
 
@@ -41,6 +43,8 @@ pub(super) enum Check {
     Ends(&'static [&'static str]),
     /// One of these begins a word in front, within a distance, and no sign that ends a sentence, a field or a tag is between.
     Near(usize, &'static [&'static str]),
+    /// What MySQL writes in front of `t exist`: `Table 'shop.orders' doesn'`.
+    MissingTable,
     /// The name in front, with its packages, has one of these.
     Named(&'static [&'static str]),
     /// This many digits follow at once, and no further word character.
@@ -103,6 +107,7 @@ impl Check {
                 (capital || !before.get(at.wrapping_sub(1)).is_some_and(u8::is_ascii_alphabetic))
                     && !between.iter().any(|byte| b",.{}[]<>|".contains(byte))
             }),
+            Self::MissingTable => is_missing_table(place.before(TABLE)),
             Self::Named(words) => {
                 let before = place.before(NAME);
                 let is_name = |byte: &&u8| is_word(**byte) || b".$\\".contains(byte);
@@ -207,6 +212,27 @@ impl<'a> Place<'a> {
         let behind = self.behind(160);
         behind.get(..memchr::memchr(b'<', behind).unwrap_or(behind.len())).unwrap_or_default()
     }
+}
+
+/// Whether a text ends with a table of MySQL that is missing. MySQL writes its name between apostrophes, as `database.table`. A name
+/// of digits alone, or one in other quotation marks and without a database, may be a table to sit at.
+fn is_missing_table(text: &[u8]) -> bool {
+    let ends = |at: &usize| spelled(text, *at, b"' doesn'", false) == Some(text.len());
+    let Some(close) = (text.len().saturating_sub(ENDS)..text.len()).find(ends) else { return false };
+    let name = |at: usize| {
+        let start = spelled(text, at, b"Table '", false).filter(|start| *start < close)?;
+        let inner = (start..close).any(|at| quote_at(text, at).is_some());
+        let open = spelled(text, at, b"Table ", false)?;
+        (!inner && !is_inside_word(text, at)).then_some((open, start))
+    };
+    let Some((open, start)) = (0..close).find_map(name) else { return false };
+    let name = text.get(start..close).unwrap_or_default();
+    let apostrophe = |at| quotation_at(text, at).is_some_and(|quote| quote.code == u32::from(b'\''));
+    let lettered = name.iter().any(|byte| byte.is_ascii_alphabetic() || *byte == b'_' || *byte >= 128);
+    let is_name = |byte: Option<&u8>| byte.is_some_and(|byte| is_word(*byte) || b"$-#@".contains(byte) || *byte >= 128);
+    let dotted =
+        name.windows(3).any(|part| part.get(1) == Some(&b'.') && is_name(part.first()) && is_name(part.last()));
+    lettered && (dotted || (apostrophe(open) && apostrophe(close)))
 }
 
 fn is_blank(text: &[u8]) -> bool {

@@ -6,7 +6,7 @@
 use super::Family::{self, Go, Iis, Java, Laravel, Node, Php, Python, Ruby, Sql, WebShell};
 use super::checks::Check::{
     self, After, All, Always, Any, Before, BeforeWord, Blank, Chain, Digits, DigitsThen, End, Ends, Folder, Frame,
-    Named, Near, Start, StatusTitle, Tag, Then, ThenDigit, ThenName, Title, TitleWords, WsoTitle,
+    MissingTable, Named, Near, Start, StatusTitle, Tag, Then, ThenDigit, ThenName, Title, TitleWords, WsoTitle,
 };
 
 /// A rule.
@@ -53,6 +53,12 @@ const HTTP_CLASSES: &[&str] = &[
     "SessionStateWrapper",
     "StaticObjectsCollectionWrapper",
 ];
+/// What SQLite reports as missing, with the name behind it.
+const MISSING: &[&str] = &["table: ", "column: ", "function: "];
+/// What drivers of SQLite have in front of its messages.
+const SQLITE: &[&str] = &["sqlite", "OperationalError", "SQL"];
+/// The same, of the step that failed: `in prepare, `, `sqlite3_prepare_v2()`.
+const PREPARE: &[&str] = &["prepare ", "prepare,", "prepare:", "prepare_", "prepare("];
 pub(super) const RULES: &[Rule] = &[
     // Databases.
     rule(
@@ -62,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
         "ORA-",
         All(&[Start, Digits(5, 5), Any(&[DigitsThen(&[":"]), Near(60, &["error", "exception"])])]),
     ),
-    rule(Sql, 1, "mysql-table", "t exist", All(&[Ends(&["' doesn'"]), Before(160, &["Table '"])])),
+    rule(Sql, 1, "mysql-table", "t exist", MissingTable),
     rule(Sql, 1, "mysql-column", "Unknown column ", All(&[Then(&["'"]), After(160, &["' in '"])])),
     rule(Sql, 1, "mysql-duplicate", "Duplicate entry ", All(&[Then(&["'"]), After(300, &["' for key "])])),
     rule(Sql, 1, "mysql-columns", "different number of columns", Before(60, &["select statements have"])),
@@ -77,7 +83,15 @@ pub(super) const RULES: &[Rule] = &[
         "SQL",
         Any(&[Then(&["ITE_ERROR: "]), All(&[Then(&["ite3::"]), After(300, &[" on line "])])]),
     ),
-    rule(Sql, 1, "sqlite-missing", "no such ", ThenName(&["table: ", "column: ", "function: "])),
+    // Interfaces report missing functions, and pages missing columns, in the same words.
+    rule(
+        Sql,
+        1,
+        "sqlite-missing",
+        "no such ",
+        All(&[ThenName(MISSING), Any(&[Before(60, SQLITE), BeforeWord(60, PREPARE)])]),
+    ),
+    rule(Sql, 2, "sqlite-missing-name", "no such ", ThenName(MISSING)),
     rule(Sql, 1, "sqlite-syntax", ": syntax error", All(&[Ends(&["'"]), Before(160, &["near '"])])),
     rule(
         Sql,

@@ -50,7 +50,12 @@ const MESSAGES: &[(&str, &str)] = &[
     ("sql", "sqlite3.OperationalError: no such table: users"),
     ("sql", "(sqlite3.OperationalError) unrecognized token: \"'\""),
     ("sql", "django.db.utils.OperationalError: could not connect to server"),
-    ("sql", "no such column: main.u.name"),
+    ("sql", "Error: in prepare, no such column: main.u.name"),
+    ("sql", "SQLite3::query(): Unable to prepare statement: 1, no such table: users"),
+    ("sql", "SqliteError: no such function: f"),
+    ("sql", "SQL logic error: no such table: users (1)"),
+    ("sql", "Table 'my-shop.order items' doesn't exist"),
+    ("sql", "(1146, \"Table 'orders' doesn't exist\")"),
     ("sql", "near \"FORM\": syntax error"),
     ("sql", "invalid input syntax for type uuid: \"x\""),
     ("sql", "java.sql.SQLException ORA-00942"),
@@ -117,6 +122,18 @@ fn ordinary_texts_are_not() {
         "Help: SQL and Exception: how they belong together",
         "There is no such table: it was removed",
         "the column 'total' doesn't exist",
+        "{\"error\":\"no such function: getUser\"}",
+        "there is no such column: price.</p>",
+        "The order was prepared: no such table: 12",
+        "{\"error\":\"Table \\\"12\\\" doesn't exist\"}",
+        "{\"error\":\"Table \\\"terrace\\\" doesn't exist\"}",
+        "{\"error\":\"Table \\u0022terrace\\u0022 doesn\\u0027t exist\"}",
+        "<p>Table &quot;terrace&quot; doesn&#39;t exist</p>",
+        "The table \u{201c}Orders\u{201d} doesn't exist",
+        "Table \u{2018}Orders\u{2019} doesn\u{2019}t exist",
+        "the table 'terrace' doesn't exist",
+        "Table '12' doesn't exist, nor does table '1.5'",
+        "Table 'a' is free, and 'b' doesn't exist",
         "a room where pets do not exist",
         "Conversion failed when converting your video",
         "an unclosed quotation mark; Unclosed quotation mark",
@@ -194,6 +211,32 @@ fn names_of_classes_alone_are_of_level_two() {
     let text = "HttpRequestWrapper";
     assert_eq!((families(1, text), families(2, text)), (vec![], vec!["iis"]));
     assert_eq!(families(1, "[HttpParseException]: x System.Web.HttpUnhandledException (0x80004005): x"), ["iis"]);
+}
+
+#[test]
+fn names_that_are_missing_need_the_database_at_level_one() {
+    for text in ["no such column: main.u.name", "{\"error\":\"no such function: getUser\"}", "no such table: users"] {
+        assert_eq!((families(1, text), families(2, text)), (vec![], vec!["sql"]), "{text}");
+        let near = format!("SQLite: {}{text}", ".".repeat(40));
+        let far = format!("SQLite: {}{text}", ".".repeat(70));
+        assert_eq!((families(1, &near), families(1, &far)), (vec!["sql"], vec![]), "{text}");
+    }
+}
+
+#[test]
+fn missing_tables_are_those_of_mysql() {
+    for mark in ["'", "\\'", "\\u0027", "\\\\u0027", "&#39;", "&#039;", "&apos;", "&#x27;", "&amp;#39;", "\\u0026#39;"]
+    {
+        for name in ["orders", "shop.orders", "2024_orders"] {
+            let text = format!("Table {mark}{name}{mark} doesn{mark}t exist");
+            assert_eq!(families(1, &text), ["sql"], "{text}");
+        }
+    }
+    // Editors make other quotation marks of it.
+    for (open, close) in [("\"", "\""), ("\u{2018}", "\u{2019}"), ("&#8216;", "&#8217;"), ("&quot;", "&quot;")] {
+        let text = |name: &str| format!("Table {open}{name}{close} doesn\u{2019}t exist");
+        assert_eq!((families(1, &text("shop.orders")), families(1, &text("orders"))), (vec!["sql"], vec![]));
+    }
 }
 
 #[test]

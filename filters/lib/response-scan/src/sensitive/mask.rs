@@ -1,16 +1,14 @@
 //! Masks: the length of a text stays, and what programs read of it stays readable to them.
 
 use super::{Detector, Finding, byte, byte_before, is_word};
-use crate::escapes::is_behind_quote;
+use crate::escapes::{Escape, escape_at, is_behind_quote};
 
 /// The last characters of a number that stay readable, so that its owner recognizes it.
 const SHOWN: usize = 4;
 /// How far around a digit the rest of its number is looked for, in bytes, and the same for what stands beside it.
 const AROUND: usize = 64;
-/// The most backslashes side by side that are counted.
-const BACKSLASHES: usize = 256;
-/// The letters behind a backslash that make an escape of JSON.
-const ESCAPES: &[u8] = b"\"\\/bfnrtu";
+/// The most bytes of an escape: a reference with seven digits.
+const LONGEST_ESCAPE: usize = 11;
 
 /// The syntax of a text, as far as numbers are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +21,9 @@ pub enum Form {
     Other,
 }
 
-/// Masks matches in place, which are sorted by their beginning: letters and digits become `*`; separators stay. Of cards and IBANs
-/// the last four characters stay. In a number without quotes in JSON or a script digits become `9`, so that it stays one.
+/// Masks matches in place, which are sorted by their beginning: letters and digits become `*`; separators stay, and escapes stay
+/// escapes. Of cards and IBANs the last four characters stay. In a number without quotes in JSON or a script digits become `9`, so
+/// that it stays one.
 pub fn mask_all<'f>(text: &mut [u8], findings: impl IntoIterator<Item = &'f Finding>, form: Form) {
     let mut scripts = Scripts::default();
     for finding in findings {
@@ -43,22 +42,22 @@ fn mask_as(text: &mut [u8], finding: &Finding, form: Form) {
         Detector::Card | Detector::Iban => SHOWN,
         _ => 0,
     };
-    let value = text.get(finding.start..finding.end).unwrap_or_default();
-    let mut left = value.iter().filter(|byte| byte.is_ascii_alphanumeric()).count().saturating_sub(shown);
-    let (mut escaped, mut code) = escape_state(text, finding.start);
-    let mut number = Number::default();
-    for at in finding.start..finding.end.min(text.len()) {
+    let end = finding.end.min(text.len());
+    let first = first_character(text, finding.start, form);
+    let mut left = count_hidden(text, first, end).saturating_sub(shown);
+    let (mut at, mut number) = (first, Number::default());
+    while at < end {
+        if let Some(escape) = escape(text, at) {
+            if is_hidden(escape) && left > 0 {
+                hide_escape(text.get_mut(at..at + escape.length).unwrap_or_default());
+            }
+            left = left.saturating_sub(usize::from(is_hidden(escape)));
+            at += escape.length;
+            continue;
+        }
         let this = byte(text, at);
         let hides =
             this.is_ascii_alphanumeric() || (shown == 0 && (matches!(this, b'+' | b'_' | b'=' | b'@') || this >= 128));
-        let in_escape = escaped && ESCAPES.contains(&this);
-        escaped = this == b'\\' && !in_escape;
-        if in_escape || (code > 0 && this.is_ascii_hexdigit()) {
-            code = if in_escape && this == b'u' { 4 } else { code.saturating_sub(1) };
-            left = left.saturating_sub(usize::from(this.is_ascii_alphanumeric()));
-            continue;
-        }
-        code = 0;
         if this.is_ascii_digit() && at >= number.end {
             number = Number::around(text, at, form);
         }
@@ -71,21 +70,55 @@ fn mask_as(text: &mut [u8], finding: &Finding, form: Form) {
             *place = if bare { b'9' } else { b'*' };
         }
         left = left.saturating_sub(usize::from(this.is_ascii_alphanumeric()));
+        at += 1;
     }
 }
 
-/// Whether a backslash that is not escaped itself is in front of a place, and how many digits of `\uXXXX` follow from there on.
-fn escape_state(text: &[u8], start: usize) -> (bool, u8) {
-    let is_escaped = |at: usize| {
-        let before = text.get(..at).unwrap_or_default();
-        before.iter().rev().take(BACKSLASHES).take_while(|byte| **byte == b'\\').count() % 2 == 1
+/// The escape at a place. Of backslashes side by side the last one begins it: a string may be within a string.
+fn escape(text: &[u8], at: usize) -> Option<Escape> {
+    let doubled = byte(text, at) == b'\\' && byte(text, at + 1) == b'\\';
+    escape_at(text, at).filter(|_| !doubled)
+}
+
+/// Whether an escape is a letter or a digit.
+fn is_hidden(escape: Escape) -> bool {
+    escape.ascii().is_some_and(|character| character.is_ascii_alphanumeric())
+}
+
+/// How many letters and digits a match has, escaped ones among them.
+fn count_hidden(text: &[u8], first: usize, end: usize) -> usize {
+    let (mut at, mut count) = (first, 0);
+    while at < end {
+        let escape = escape(text, at);
+        count += usize::from(escape.map_or_else(|| byte(text, at).is_ascii_alphanumeric(), is_hidden));
+        at += escape.map_or(1, |escape| escape.length);
+    }
+    count
+}
+
+/// Where the first character of a match begins: an escape may begin in front of it. Behind the percent sign of a program stands a
+/// number.
+fn first_character(text: &[u8], start: usize, form: Form) -> usize {
+    let covers = |back: &usize| {
+        let escape = start.checked_sub(*back).and_then(|from| escape(text, from));
+        escape.is_some_and(|escape| escape.length > *back)
     };
-    let digits = (0..4u8).find(|digits| {
-        let from = start.saturating_sub(usize::from(*digits));
-        let hex = text.get(from..start).unwrap_or_default().iter().all(u8::is_ascii_hexdigit);
-        hex && byte_before(text, from) == b'u' && is_escaped(from - 1)
-    });
-    (is_escaped(start), digits.map_or(0, |digits| 4 - digits))
+    let bare = || byte(text, start).is_ascii_digit() && Number::around(text, start, form).bare;
+    start - (1..LONGEST_ESCAPE).find(covers).filter(|_| !bare()).unwrap_or(0)
+}
+
+/// Makes the escape of a letter or a digit that of `*`, in its own length.
+fn hide_escape(escape: &mut [u8]) {
+    let (digits, star) = match escape {
+        [b'&', b'#', b'x' | b'X', digits @ .., b';'] => (digits, b"2a"),
+        [b'&', b'#', digits @ .., b';'] => (digits, b"42"),
+        [b'%', digits @ ..] | [b'\\', b'u' | b'x', digits @ ..] => (digits, b"2a"),
+        _ => return,
+    };
+    digits.fill(b'0');
+    if let Some(last) = digits.last_chunk_mut() {
+        *last = *star;
+    }
 }
 
 /// A number of a text, by its end.

@@ -174,6 +174,90 @@ fn what_is_like_a_value_and_is_none_is_not_found() {
     }
 }
 
+/// A value as its mask is, with a spelling of its separators.
+fn hidden(name: &str, value: &str, separator: char, spelling: &str) -> String {
+    let owner = matches!(name, "card" | "iban");
+    // Of other values every byte beyond ASCII is hidden.
+    let stars = "*".repeat(spelling.len());
+    let spelling = if owner || spelling.is_ascii() { spelling } else { &stars };
+    let letters = value.chars().filter(char::is_ascii_alphanumeric).count();
+    let mut left = if owner { letters - 4 } else { letters };
+    let mut mask = String::new();
+    for character in value.chars() {
+        if character == separator {
+            mask.push_str(spelling);
+        } else {
+            mask.push(if left > 0 { '*' } else { character });
+            left = left.saturating_sub(1);
+        }
+    }
+    mask
+}
+
+/// Whether each ampersand of a text begins a reference, and each percent sign an escape.
+fn is_well_formed(text: &str) -> bool {
+    let digits = |digits: &str, radix: u32| !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix));
+    let is_reference = |rest: &str| {
+        rest.split_once(';').is_some_and(|(name, _)| match (name.strip_prefix("#x"), name.strip_prefix('#')) {
+            (Some(hex), _) => digits(hex, 16),
+            (None, Some(decimal)) => digits(decimal, 10),
+            (None, None) => !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric()),
+        })
+    };
+    text.split('&').skip(1).all(is_reference)
+        && text.split('%').skip(1).all(|rest| rest.get(..2).is_some_and(|two| digits(two, 16)))
+}
+
+#[test]
+fn masks_keep_escapes_within_a_match() {
+    let secret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+    let stars = "*".repeat(13);
+    for (slash, plus) in [("%2F", "%2B"), ("&#47;", "&#x2B;"), ("\\u002F", "\\u002b"), ("\\x2f", "\\x2B")] {
+        let text = format!("secretAccessKey: {}.", secret.replace('/', slash).replace('+', plus));
+        let expected = format!("secretAccessKey: {stars}{slash}*******{plus}{}.", "*".repeat(18));
+        assert_eq!(masked(&all(), &text, Form::Other), expected);
+    }
+    for (text, expected) in [
+        ("<card>4111&#160;1111&#160;1111&#160;1111</card>", "<card>****&#160;****&#160;****&#160;1111</card>"),
+        // The last four characters are those of the number.
+        ("4111&#160;1111&#160;1111&#160;1112&#160;100", "****&#160;****&#160;****&#160;***2&#160;100"),
+        ("4111%201111%201111%201112%20100", "****%20****%20****%20***2%20100"),
+    ] {
+        assert_eq!(masked(&all(), text, Form::Other), expected);
+    }
+    // Letters and digits that are escaped are hidden as well.
+    let letters = |of: fn(u8) -> String| secret.bytes().map(of).collect::<String>();
+    for (value, star) in [
+        (letters(|letter| format!("%{letter:02X}")), "%2a"),
+        (letters(|letter| format!("\\u{letter:04x}")), "\\u002a"),
+        (letters(|letter| format!("\\x{letter:02x}")), "\\x2a"),
+        (letters(|letter| format!("&#{letter:03};")), "&#042;"),
+        (letters(|letter| format!("&#x{letter:X};")), "&#x2a;"),
+    ] {
+        let shown = masked(&all(), &format!("secretAccessKey: {value}."), Form::Other);
+        assert_eq!((shown.matches(star).count(), shown.len()), (38, 18 + value.len()), "{shown}");
+    }
+    // A percent sign in front of a number may begin an escape; in a program it is an operator.
+    assert_eq!(masked(&all(), "?a=5%4111111111111111&", Form::Other), "?a=5%2a**********1111&");
+    assert_eq!(masked(&all(), "a=b%4111111111111111;", Form::Script), "a=b%9999999999991111;");
+}
+
+#[test]
+fn masks_keep_strings_within_strings() {
+    let lines = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEA/oIBAQC7VJTUt9Us8cKj\n".repeat(3);
+    let key = format!("-----BEGIN PRIVATE KEY-----\n{lines}-----END PRIVATE KEY-----\n");
+    let mut text = serde_json::json!({ "key": key }).to_string().replace('/', "\\u002F").replace('+', "\\u002B");
+    for _ in 0..4 {
+        let mut shown = masked(&all(), &text, Form::Json);
+        assert!(shown != text && !shown.contains("VJTU"), "{shown}");
+        // Each string is JSON again.
+        while let serde_json::Value::String(inner) = serde_json::from_str(&shown).expect(&shown) {
+            shown = inner;
+        }
+        text = serde_json::json!(text).to_string();
+    }
+}
+
 #[test]
 fn groups_may_have_any_blank_or_hyphen_between() {
     let blanks = [
@@ -189,12 +273,18 @@ fn groups_may_have_any_blank_or_hyphen_between() {
                 continue;
             }
             for spelling in spellings {
-                let value = value.replace(plain, spelling);
+                let (plain_value, value) = (value.clone(), value.replace(plain, spelling));
+                if spelling.starts_with('\\') && !spelling.contains('x') {
+                    let shown = masked(&all(), &format!("{{\"a\":\"{value}\"}}"), Form::Json);
+                    assert!(serde_json::from_str::<serde_json::Value>(&shown).is_ok(), "{shown}");
+                }
                 for (before, after) in [("\"", "\""), (" ", " ")].into_iter().chain(ESCAPED) {
                     for pad in [0, 40, 50, 57, 60, 63, 64, 65] {
                         let text = format!("{}{before}{value}{after}", ". ".repeat(70).split_at(pad).0);
-                        if found(&text) != [(name, value.clone())] {
-                            missed.push(text);
+                        let shown = masked(&all(), &text, Form::Other);
+                        let expected = text.replace(&value, &hidden(name, &plain_value, plain, spelling));
+                        if found(&text) != [(name, value.clone())] || shown != expected || !is_well_formed(&shown) {
+                            missed.push((text, shown));
                         }
                     }
                 }

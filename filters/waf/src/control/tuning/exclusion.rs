@@ -195,7 +195,12 @@ fn chained(path: Option<&str>, target: &Target, id: u64, switch: Option<&str>, c
 fn no_program(method: &str) -> Vec<(String, &'static str)> {
     const DECODED: &str = ",t:urlDecodeUni,t:urlDecodeUni,t:urlDecodeUni,t:lowercase";
     let endings: Vec<Cow<'_, str>> = PROGRAMS.iter().map(|ending| String::from_utf8_lossy(ending)).collect();
-    let operator = format!("!@rx \\.(?:{})(?:[^0-9a-z]|\\z)", endings.join("|"));
+    let programs = endings.join("|");
+    // The last segment is the file, with what servers leave out at its end; what is behind a program (`/remote.php/dav/a.txt`) is an argument of
+    // it, but in a folder that is named like one, where some servers run every file. `..` could make another segment the last one.
+    let operator = format!(
+        "!@rx \\.(?:{programs})(?:[^0-9a-z/][^/]*)?[/.\\s]*\\z|\\.(?:{programs})\\x00|\\.(?:asa|asp|cdx|cer)/|/\\.\\.(?:[/;]|\\z)"
+    );
     let mut links = vec![(format!("REQUEST_FILENAME \"{operator}\""), DECODED)];
     // A rule does not match at a header that is not there, and of two headers, one that names no program would do.
     if MOVING.contains(&method) {
@@ -454,7 +459,9 @@ mod tests {
             ExclusionKind::RemoveRule
         ]));
         let endings = PROGRAMS.map(|ending| String::from_utf8_lossy(ending).into_owned()).join("|");
-        let programs = format!("\"!@rx \\.(?:{endings})(?:[^0-9a-z]|\\z)\"");
+        let programs = format!(
+            "\"!@rx \\.(?:{endings})(?:[^0-9a-z/][^/]*)?[/.\\s]*\\z|\\.(?:{endings})\\x00|\\.(?:asa|asp|cdx|cer)/|/\\.\\.(?:[/;]|\\z)\""
+        );
         let decoded = "t:none,t:urlDecodeUni,t:urlDecodeUni,t:urlDecodeUni,t:lowercase";
         assert_eq!(
             all[0].seclang,

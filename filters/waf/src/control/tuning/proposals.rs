@@ -77,6 +77,7 @@ impl ProposeBody {
                 asked(first, context)
             }
             (None, None, Some(config), Some(rule_id), Some(target), Some(path)) => {
+                let path = without_more_slashes(&path);
                 let key = format!("{config}|{rule_id}|{target}|{path}");
                 if let Ok(known) = asked(&key, context) {
                     return Ok(known);
@@ -93,6 +94,15 @@ impl ProposeBody {
             _ => Err("either `sample_id`, or `reference`, or `config_ref`, `rule_id`, `target` and `path`".to_owned()),
         }
     }
+}
+
+/// A path as it is folded, as far as slashes go: `/post/` is `/post`.
+fn without_more_slashes(path: &str) -> String {
+    if !path.starts_with('/') {
+        return path.to_owned();
+    }
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    format!("/{}", segments.join("/"))
 }
 
 /// The ids of the matches of a request, those first that are seen most.
@@ -252,5 +262,17 @@ mod tests {
         assert!(!has_safe("/files/1", "/files/{id}", &[]));
         assert!(!has_safe("/uploads/shell.jsp", "/uploads/shell.jsp", &[]));
         assert!(!has_safe("/uploads/shell.jsp", "/uploads/shell.jsp", &[1, 2, 3]));
+    }
+}
+
+#[cfg(test)]
+mod slashes {
+    use super::without_more_slashes;
+
+    #[test]
+    fn a_typed_path_has_one_spelling() {
+        for (path, one) in [("/post/", "/post"), ("//a//b", "/a/b"), ("/", "/"), ("/a", "/a"), ("a/", "a/"), ("", "")] {
+            assert_eq!(without_more_slashes(path), one, "{path}");
+        }
     }
 }

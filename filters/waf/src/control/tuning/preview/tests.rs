@@ -480,6 +480,8 @@ fn an_exclusion_of_a_method_is_safe_where_it_is_used_and_writes_no_program() {
     for (method, path, uri) in [
         ("PUT", "/files/{id}", "/files/1"),
         ("PUT", "/profile", "/profile"),
+        // What is behind a program is its argument.
+        ("PUT", "/remote.php/dav/files/{id}", "/remote.php/dav/files/1"),
         ("DELETE", "/files/{id}.txt", "/files/1.txt"),
     ] {
         let (place, sample) = (place(method, path), put(method, uri));

@@ -48,6 +48,8 @@ pub(crate) struct Stream {
     response: Buffered,
     /// What is held until a time or an answer.
     waiting: Option<Waiting>,
+    /// How many bytes might be there in a wait that is being given up.
+    given_up: Option<usize>,
     /// The headers of the response came before the end of the request, and wait until no step waits for the request any more;
     /// whether the response ends with them.
     early: Option<bool>,
@@ -101,6 +103,7 @@ impl HttpFilter {
             request,
             response,
             waiting: None,
+            given_up: None,
             early: None,
             head_sent: false,
             trailers: false,

@@ -30,12 +30,26 @@ impl Stream {
     /// Holds a message for a time; it goes on at once where too many are held.
     pub(super) fn hold(&mut self, half: Half, millis: u32, this: &Rc<RefCell<Self>>) -> Action {
         self.set_buffering(half, Buffering::Off);
-        if held::hold(self.context, millis, this) {
-            let most = self.half(half).size.saturating_add(MORE_WHILE_WAITING);
+        let most = self.most_while_waiting(half);
+        // Without more room, what is refused at the end waits without its body, and what is delayed alone goes on.
+        let fits = self.half(half).size <= most || self.half(half).ended;
+        if (fits || self.drops_body(half)) && held::hold(self.context, millis, this) {
             self.waiting = Some(Waiting { half, most, asks: false });
             return Action::Pause;
         }
         self.go_on(half, None, this)
+    }
+
+    /// How many bytes of a body may be there while its message waits: some more than there are. A wait that follows one that was given up
+    /// has the room of that one.
+    fn most_while_waiting(&mut self, half: Half) -> usize {
+        self.given_up.take().unwrap_or_else(|| self.half(half).size.saturating_add(MORE_WHILE_WAITING))
+    }
+
+    /// Drops the body of a request that is refused at the end of its delay; false where it is not, or the gateway keeps the body.
+    fn drops_body(&self, half: Half) -> bool {
+        let is_refused = self.run.as_ref().is_some_and(Run::is_held_for_answer);
+        is_refused && half == Half::Request && calls::replace_buffer(Buffer::RequestBody, b"")
     }
 
     /// Holds a message until its question is answered.
@@ -48,7 +62,7 @@ impl Stream {
             .map(|body| AskBody { length: u64::try_from(body.length).unwrap_or(u64::MAX), complete: body.complete });
         match link::ask(ask, body, (self.context, self.caller()), this) {
             Ok(()) => {
-                let most = self.half(half).size.saturating_add(MORE_WHILE_WAITING);
+                let most = self.most_while_waiting(half);
                 self.waiting = Some(Waiting { half, most, asks: true });
                 Action::Pause
             }
@@ -84,15 +98,17 @@ impl Stream {
             size > most && !ended
         };
         let Some(over) = self.waiting.filter(is_over) else { return Action::Pause };
-        let is_refused = self.run.as_ref().is_some_and(Run::is_held_for_answer);
-        if is_refused && half == Half::Request && calls::replace_buffer(Buffer::RequestBody, b"") {
+        if self.drops_body(half) {
             return Action::Pause;
         }
         self.waiting = None;
         held::forget(self.context);
         let answer = over.asks.then_some(Answer::Overrun);
         if self.early.is_none() {
-            return self.go_on(half, answer, this);
+            self.given_up = Some(over.most);
+            let action = self.go_on(half, answer, this);
+            self.given_up = None;
+            return action;
         }
         let action = self.go_on_early(answer, this);
         match (half, action) {

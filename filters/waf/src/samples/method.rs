@@ -80,11 +80,12 @@ pub(super) fn is_use(exchange: &Exchange) -> bool {
     is_answered_well(exchange) && !written.any(names_program)
 }
 
-/// Endings of folders in which some servers run every file.
-const FOLDERS: [&[u8]; 4] = [b"asa", b"asp", b"cdx", b"cer"];
+/// Endings of those among them for which the rest of the path is an argument (`/remote.php/dav/a.txt`). In a folder that is named like another
+/// one, some servers run every file.
+pub(crate) const WITH_ARGUMENT: [&[u8]; 5] = [b"cgi", b"php", b"pl", b"py", b"rb"];
 
-/// Whether a path names a file that servers run, however it is spelt: `/a.jsp`, `/a.%6asp/`, `/a.php;x`, `/a.asp::$DATA`. What is behind a
-/// program (`/remote.php/dav/a.txt`) is an argument of it.
+/// Whether a path names a file that servers run, however it is spelt: `/a.jsp`, `/a.%6asp/`, `/a.php;x`, `/a.asp::$DATA`, but not by its
+/// argument.
 fn names_program(path: &[u8]) -> bool {
     is_program(path) || decoded(path).any(|path| is_program(&path))
 }
@@ -106,7 +107,9 @@ fn is_program(path: &[u8]) -> bool {
     if leads_up {
         return has_ending(path, &PROGRAMS);
     }
-    has_ending(last, &PROGRAMS) || segments.any(|segment| has_ending(segment, &FOLDERS))
+    let is_folder = |ending: &&&[u8]| !WITH_ARGUMENT.contains(*ending);
+    let folders: Vec<&[u8]> = PROGRAMS.iter().filter(is_folder).copied().collect();
+    has_ending(last, &PROGRAMS) || segments.any(|segment| has_ending(segment, &folders))
 }
 
 #[cfg(test)]
@@ -130,6 +133,7 @@ mod tests {
             "/a.php/.",
             "/a.php/b/..",
             "/a.asp/b.txt",
+            "/uploads/shell.jsp/1",
             "/a.php/b.jsp",
             "https://shop.example/a.war",
             "/.htaccess",

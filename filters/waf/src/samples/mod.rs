@@ -31,7 +31,7 @@ use seclang::{MatchedRule, Transaction};
 use crate::{State, Waf};
 use messages::{MAX_TEXT, Matched, Parameter, ValueShape};
 #[cfg(feature = "control")]
-pub(crate) use method::PROGRAMS;
+pub(crate) use method::{PROGRAMS, WITH_ARGUMENT};
 use request::{Source, text};
 use sampler::{Hit, Sampler, Wanted};
 use target::{Input, Target};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::shape::Condition;
 use super::target::Target;
-use crate::samples::PROGRAMS;
+use crate::samples::{PROGRAMS, WITH_ARGUMENT};
 
 /// The methods of WebDAV that write to the path that `Destination` names.
 const MOVING: [&str; 2] = ["COPY", "MOVE"];
@@ -194,13 +194,14 @@ fn chained(path: Option<&str>, target: &Target, id: u64, switch: Option<&str>, c
 /// methods are for.
 fn no_program(method: &str) -> Vec<(String, &'static str)> {
     const DECODED: &str = ",t:urlDecodeUni,t:urlDecodeUni,t:urlDecodeUni,t:lowercase";
-    let endings: Vec<Cow<'_, str>> = PROGRAMS.iter().map(|ending| String::from_utf8_lossy(ending)).collect();
-    let programs = endings.join("|");
-    // The last segment is the file, with what servers leave out at its end; what is behind a program (`/remote.php/dav/a.txt`) is an argument of
-    // it, but in a folder that is named like one, where some servers run every file. `..` could make another segment the last one.
-    let operator = format!(
-        "!@rx \\.(?:{programs})(?:[^0-9a-z/][^/]*)?[/.\\s]*\\z|\\.(?:{programs})\\x00|\\.(?:asa|asp|cdx|cer)/|/\\.\\.(?:[/;]|\\z)"
-    );
+    let joined = |endings: &[&[u8]]| String::from_utf8_lossy(&endings.join(b"|".as_slice())).into_owned();
+    let folders: Vec<&[u8]> = PROGRAMS.into_iter().filter(|ending| !WITH_ARGUMENT.contains(ending)).collect();
+    let (programs, folders) = (joined(&PROGRAMS), joined(&folders));
+    // The last segment is the file, with what servers leave out at its end; what is behind some programs (`/remote.php/dav/a.txt`) is an
+    // argument. `..` could make another segment the last one.
+    let rest = "(?:[^0-9a-z/][^/]*)?";
+    let operator =
+        format!("!@rx \\.(?:{programs})(?:{rest}[/.\\s]*\\z|\\x00)|\\.(?:{folders}){rest}/|/\\.\\.(?:[/;]|\\z)");
     let mut links = vec![(format!("REQUEST_FILENAME \"{operator}\""), DECODED)];
     // A rule does not match at a header that is not there, and of two headers, one that names no program would do.
     if MOVING.contains(&method) {
@@ -458,10 +459,13 @@ mod tests {
             ExclusionKind::ScopedRemove,
             ExclusionKind::RemoveRule
         ]));
-        let endings = PROGRAMS.map(|ending| String::from_utf8_lossy(ending).into_owned()).join("|");
-        let programs = format!(
-            "\"!@rx \\.(?:{endings})(?:[^0-9a-z/][^/]*)?[/.\\s]*\\z|\\.(?:{endings})\\x00|\\.(?:asa|asp|cdx|cer)/|/\\.\\.(?:[/;]|\\z)\""
-        );
+        let joined = |endings: Vec<&[u8]>| String::from_utf8(endings.join(b"|".as_slice())).unwrap();
+        let folders =
+            PROGRAMS.into_iter().filter(|ending| ![b"cgi".as_slice(), b"php", b"pl", b"py", b"rb"].contains(ending));
+        let (endings, folders) = (joined(PROGRAMS.to_vec()), joined(folders.collect()));
+        let rest = "(?:[^0-9a-z/][^/]*)?";
+        let programs =
+            format!("\"!@rx \\.(?:{endings})(?:{rest}[/.\\s]*\\z|\\x00)|\\.(?:{folders}){rest}/|/\\.\\.(?:[/;]|\\z)\"");
         let decoded = "t:none,t:urlDecodeUni,t:urlDecodeUni,t:urlDecodeUni,t:lowercase";
         assert_eq!(
             all[0].seclang,

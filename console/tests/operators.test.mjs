@@ -64,6 +64,8 @@ test("operators: added, their link logs in once, roles, the last admin, reset, s
 
   await page.getByLabel("Role of bob").selectOption("analyst");
   await page.waitForFunction(() => document.querySelector("[aria-label='Role of bob']").value === "analyst");
+  // The browser shows the choice before the control plane has it.
+  for (let turn = 0; turn < 100 && (await operator("bob")).role !== "analyst"; turn += 1) await page.waitForTimeout(100);
   assert.equal((await operator("bob")).role, "analyst");
   await page.getByLabel("Role of alice").selectOption("viewer");
   await page.locator(".toast.bad").waitFor();

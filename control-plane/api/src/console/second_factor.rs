@@ -85,7 +85,7 @@ async fn enrol(
     if who.operator.second_factor {
         return Err(enrolled());
     }
-    // The app and its recovery codes are as good as a passkey: a session must not get them past the passkeys that there are.
+    // The app and its recovery codes replace a passkey at a login: a session alone must not get them where there are passkeys.
     let proofs = Proofs { password, code: None, credential };
     console.demand_proofs(&who.operator, proofs, who.source, console.now()).await?;
     let factor = SecondFactor::new(new_secret().map_err(no_randomness)?);

@@ -125,7 +125,7 @@ impl<T> Questions<T> {
     /// The control plane has answered a question: takes out what waits for it. It may be nothing any more, where the client has left.
     pub fn answered(&mut self, question: u64, now: u64) -> Option<T> {
         let asking = self.remove(question);
-        // An answer that comes too late is none: a control plane that is always late is as good as one that stalls.
+        // An answer that comes too late is none: a control plane that is always late stalls.
         if asking.is_some() || question > self.overdue {
             self.silent_since = (!self.waiting.is_empty()).then_some(now);
         }

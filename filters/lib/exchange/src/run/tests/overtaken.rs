@@ -18,7 +18,7 @@ fn a_step_that_waits_for_the_body_judges_the_request_without_it() {
         assert_eq!(kinds(&on), ["b:", "b:", "r:"], "{need}");
         assert_eq!(respond(&mut on, &host), Flow::Continue);
         assert_eq!(kinds(&on), ["b:", "b:", "r:", "s:", "s:"], "{need}: the response has its phases");
-        // What comes of it later is nothing to any step.
+        // No step sees what arrives of it later.
         assert_eq!(on.request_body(body(b"late", true), &host), Flow::Continue);
         assert_eq!(on.request_piece(b"late", &host), Flow::Continue);
         assert_eq!((on.request_end(true, &host), on.rest_from()), (Flow::Continue, None));

@@ -187,9 +187,17 @@ fn has_encoding(list: &[u8]) -> bool {
     names.any(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"))
 }
 
-/// Headers that the caller has not sent.
-pub(crate) fn added_by_gateway(name: &[u8]) -> bool {
-    matches!(name, b"x-envoy-expected-rq-timeout-ms" | b"x-envoy-internal" | b"x-envoy-external-address")
+/// Headers that the caller has not sent: what the gateway writes itself. Callers may send them where it does not replace
+/// them, with any other value.
+pub(crate) fn added_by_gateway(name: &[u8], value: &[u8]) -> bool {
+    match name {
+        b"x-envoy-expected-rq-timeout-ms" => value.iter().all(u8::is_ascii_digit),
+        b"x-envoy-internal" => value == b"true",
+        b"x-envoy-external-address" => {
+            std::str::from_utf8(value).is_ok_and(|address| address.parse::<std::net::IpAddr>().is_ok())
+        }
+        _ => false,
+    }
 }
 
 /// The gateway undoes the chunks and takes their header away. A body without a length was sent that way: HTTP/1.1 has no

@@ -348,7 +348,7 @@ impl Waf {
         if request.headers.get("host").is_none() && !request.authority.is_empty() {
             transaction.request_header(b"host", &request.authority);
         }
-        for (name, value) in request.headers.regular().filter(|(name, _)| !added_by_gateway(name)) {
+        for (name, value) in request.headers.regular().filter(|(name, value)| !added_by_gateway(name, value)) {
             transaction.request_header(name, value);
         }
         if has_body && was_chunked(request, protocol) {
@@ -429,7 +429,7 @@ impl Waf {
             lookups.ask(host);
         }
         let event = trail::event(&self.step, state, exchange, host);
-        let line = event.and_then(|event| serde_json::to_vec(&event).ok());
+        let line = event.and_then(trail::TrailEvent::line);
         if let Some(line) = line {
             exchange.emit_line(line, host);
         }

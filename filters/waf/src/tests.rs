@@ -321,6 +321,27 @@ SecRule REQUEST_HEADERS:Transfer-Encoding "@streq chunked" "id:1,phase:1,deny,st
 }
 
 #[test]
+fn headers_of_the_gateway_are_left_out_only_with_what_it_writes() {
+    let rules = "SecRuleEngine On\n\
+        SecRule REQUEST_HEADERS|!REQUEST_HEADERS:Host \"@rx .\" \"id:1,phase:1,deny,status:418,log\"\n";
+    for (name, written) in [
+        ("x-envoy-expected-rq-timeout-ms", "15000"),
+        ("x-envoy-internal", "true"),
+        ("x-envoy-external-address", "2001:db8::1"),
+        ("x-envoy-external-address", "192.0.2.7"),
+    ] {
+        let ask = |value: &str| {
+            let mut exchange = exchange("/", Headers::from([(name, value)]));
+            status(&plugin_of(rules, step()).request(&mut exchange, false, &mut Slot::default(), &FakeHost::at(0)))
+        };
+        assert_eq!(ask(written), None, "{name}");
+        for other in ["${jndi:ldap://x}", "192.0.2.7, ${ctx:x}", "1 or 1=1", "True", "-1"] {
+            assert_eq!(ask(other), Some(418), "{name}: {other}");
+        }
+    }
+}
+
+#[test]
 fn the_target_of_a_tunnel_is_its_authority() {
     let rules = "SecRuleEngine On\nSecRule REQUEST_LINE \"@streq CONNECT example.com HTTP/1.1\" \"id:1,phase:1,deny,status:406\"";
     let mut exchange = exchange("", Headers::default());

@@ -1,6 +1,6 @@
 //! `SvcWafTrailEvent`: what the rules saw in one exchange.
 //!
-//! `matches` lists the first matches in detail, `rule_ids` the id of every logged match in its order (a rule that matched
+//! `matches` lists the first matches in detail, as many as an event of 48 KiB has room for, `rule_ids` the id of every logged match in its order (a rule that matched
 //! twice is there twice), and `matched` counts them, up to the 2,048 matches that the engine keeps. `limits` lists the rules
 //! that gave up at a limit, with the first value each gave up on: what they would have found is not known. One with `cost`
 //! is where the budget ended, and the phase with it. `uninspected` lists the collections that a limit cut short: what they
@@ -20,8 +20,12 @@ use crate::State;
 const MAX_MATCHES: usize = 32;
 /// The most rules that one event lists by their id.
 const MAX_RULE_IDS: usize = 512;
-/// The longest text of a match that is shown, in bytes. Values come from callers: enough to see what it was, no more.
+/// The longest text of a match that is shown, in bytes of JSON. Values come from callers: enough to see what it was, no more.
 const MAX_TEXT: usize = 256;
+/// The longest event, in bytes. Callers choose what rules find: a request must not take much of the room that the events of all share.
+const MAX_LINE: usize = 48 * 1024;
+/// The most limits that are listed in an event that would be longer.
+const MAX_LIMITS: usize = 32;
 
 /// How long nothing is said about a rule again that gave up and matched nothing, in milliseconds.
 const LIMIT_SILENCE: u64 = 60_000;
@@ -218,6 +222,78 @@ fn found(rule: &MatchedRule) -> Match<'_> {
     }
 }
 
+impl TrailEvent<'_> {
+    /// The event as a line of JSON, of at most 48 KiB: limits and matches that have no room are left out, the last ones first. `matched`
+    /// counts them all the same.
+    pub(crate) fn line(mut self) -> Option<Vec<u8>> {
+        let line = serde_json::to_vec(&self).ok()?;
+        let mut excess = line.len().saturating_sub(MAX_LINE);
+        if excess == 0 {
+            return Some(line);
+        }
+        // The list without its last ones, and what is too much then.
+        while self.limits.len() > MAX_LIMITS && excess > 0 {
+            excess = excess.saturating_sub(length(&self.limits.pop()));
+        }
+        while excess > 0
+            && let Some(last) = self.matches.pop()
+        {
+            excess = excess.saturating_sub(length(&last));
+        }
+        serde_json::to_vec(&self).ok()
+    }
+}
+
+/// What an item takes of an event, in bytes.
+fn length(item: &impl Serialize) -> usize {
+    serde_json::to_vec(item).map_or(0, |json| json.len())
+}
+
+/// The beginning of a text, as much as has room in JSON.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes.get(..MAX_TEXT).unwrap_or(bytes))
+    let shown = String::from_utf8_lossy(bytes.get(..MAX_TEXT).unwrap_or(bytes));
+    let mut length = 0_usize;
+    let beyond = shown.char_indices().find(|(_, char)| {
+        length = length.saturating_add(escaped(*char));
+        length > MAX_TEXT
+    });
+    let Some((end, _)) = beyond else { return shown };
+    match shown {
+        Cow::Borrowed(text) => Cow::Borrowed(text.get(..end).unwrap_or_default()),
+        Cow::Owned(mut text) => {
+            text.truncate(end);
+            Cow::Owned(text)
+        }
+    }
+}
+
+/// How many bytes a character has in JSON.
+fn escaped(char: char) -> usize {
+    match char {
+        '"' | '\\' | '\u{8}' | '\t' | '\n' | '\u{c}' | '\r' => 2,
+        '\0'..='\u{1f}' => 6,
+        other => other.len_utf8(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_by_its_length_in_json() {
+        for (bytes, characters) in [
+            ("x".repeat(300).into_bytes(), 256),
+            (vec![1; 300], 42),
+            ("\n\"".repeat(150).into_bytes(), 128),
+            ("é".repeat(300).into_bytes(), 128),
+            (vec![0xff; 300], 85),
+            (b"short \x01".to_vec(), 7),
+        ] {
+            let text = text(&bytes);
+            let json = serde_json::to_string(&text).unwrap();
+            assert_eq!(text.chars().count(), characters, "{json}");
+            assert!(json.len() <= MAX_TEXT + 2, "{json}");
+        }
+    }
 }

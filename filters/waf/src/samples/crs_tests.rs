@@ -116,3 +116,14 @@ fn a_clean_request_is_no_sample() {
     assert!(sampled(&*plugin, request("GET", "/shop?q=red+shoes", &[]), b"").is_empty());
     assert!(sampled(&*plugin, request("POST", "/login", &[form]), b"user=ann&password=hunter2").is_empty());
 }
+
+#[test]
+fn an_attack_in_a_header_of_the_gateway_is_found() {
+    let plugin = plugin();
+    for name in ["x-envoy-expected-rq-timeout-ms", "x-envoy-internal", "x-envoy-external-address"] {
+        let found = sampled(&*plugin, request("GET", "/", &[(name, "${jndi:ldap://x}")]), b"");
+        let target = format!("REQUEST_HEADERS:{name}");
+        let is_it = |found: &Matched| found.rule_id == 944_150 && found.target.eq_ignore_ascii_case(&target);
+        assert!(found.iter().any(is_it), "{name}: {found:?}");
+    }
+}

@@ -51,7 +51,11 @@ fn send_all(
 }
 
 fn ask(step: WafStep, headers: Headers, body: &[u8], piece: usize) -> Option<(u16, usize)> {
-    let (host, plugin, mut slot) = (FakeHost::at(0), plugin_of(RULES, step), Slot::default());
+    ask_rules(RULES, step, headers, body, piece)
+}
+
+fn ask_rules(rules: &str, step: WafStep, headers: Headers, body: &[u8], piece: usize) -> Option<(u16, usize)> {
+    let (host, plugin, mut slot) = (FakeHost::at(0), plugin_of(rules, step), Slot::default());
     send_all(&*plugin, &mut exchange("/", headers), body, piece, &mut slot, &host)
 }
 
@@ -66,6 +70,17 @@ fn what_passes_behind_the_held_part_is_scanned() {
         }
     }
     assert_eq!(ask(prefix(), form(), &form_with(150_000, "union", 90_000), 1000), None);
+}
+
+#[test]
+fn what_a_transformation_hides_is_judged_behind_the_limit() {
+    let rule = "SecRule ARGS \"@contains <script\" \"id:9,phase:2,deny,status:403,log,t:none,t:htmlEntityDecode\"";
+    let rules = format!("SecRuleEngine On\nSecRequestBodyAccess On\n{rule}\n");
+    for before in [500, 3000, 150_000] {
+        let ask = |attack| ask_rules(&rules, prefix(), form(), &form_with(before, attack, 9000), 1000);
+        assert_eq!(ask("%26lt;script").map(|(status, _)| status), Some(403), "{before}");
+        assert_eq!(ask("fine"), None, "{before}");
+    }
 }
 
 #[test]

@@ -326,3 +326,24 @@ fn what_does_not_contribute_is_no_signal_and_still_an_event() {
     let found = run(&*plugin(step), exchange("/attack", Headers::default()), None, "");
     assert_eq!((found.score, found.security().len()), (0.0, 1));
 }
+
+/// A caller that makes many rules match long values of control bytes.
+#[test]
+fn a_trail_event_has_a_bound_whatever_rules_find() {
+    let tags: String = (0..12).map(|number| format!("tag:'{number}{}',", "t".repeat(80))).collect();
+    let rule = |id| {
+        format!(
+            "SecRule ARGS:n \"@rx .\" \"id:{id},phase:2,pass,log,{tags}msg:'%{{MATCHED_VAR}}',logdata:'%{{MATCHED_VAR}}'\"\n"
+        )
+    };
+    let rules: String = std::iter::once("SecRuleEngine On\n".to_owned()).chain((1..=40).map(rule)).collect();
+    let events = |value: &str| {
+        let found = run(&*plugin_of(&rules, step()), exchange(&format!("/?n={value}"), Headers::default()), None, "");
+        let trail = found.trail();
+        (trail.to_string().len(), trail["matches"].as_array().unwrap().len(), trail)
+    };
+    let (length, listed, trail) = events(&"%01".repeat(400));
+    assert!(length <= 48 * 1024 && (10..32).contains(&listed), "{length}, {listed} matches");
+    assert_eq!((&trail["matched"], trail["rule_ids"].as_array().unwrap().len()), (&json!(40), 40));
+    assert_eq!(trail["matches"][0]["value"].as_str().unwrap().chars().count(), 42);
+}

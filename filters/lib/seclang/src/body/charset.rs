@@ -8,6 +8,9 @@ use memchr::memmem;
 
 const PARAMETER: &[u8] = b"charset";
 
+/// The longest name that is compared, in bytes: no known one is as long.
+const LONGEST_NAME: usize = 64;
+
 /// The character set that a message says it is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Charset {
@@ -24,10 +27,15 @@ impl Charset {
     /// The character set that a media type names, the value of a `Content-Type` header.
     #[must_use]
     pub fn of_media_type(media_type: &[u8]) -> Self {
-        let lower = media_type.to_ascii_lowercase();
-        memmem::find_iter(&lower, PARAMETER).fold(Self::Unnamed, |found, at| {
-            found.and(parameter(lower.get(at + PARAMETER.len()..).unwrap_or_default()))
-        })
+        Self::of_all(parameters(&media_type.to_ascii_lowercase()))
+    }
+
+    /// The character set that several parameters name together. Reads none behind one that is foreign: with what follows it
+    /// is foreign, too.
+    fn of_all(mut named: impl Iterator<Item = Self>) -> Self {
+        let all =
+            named.try_fold(Self::Unnamed, |found, named| Some(found.and(named)).filter(|all| *all != Self::Foreign));
+        all.unwrap_or(Self::Foreign)
     }
 
     /// The character set of this name, in any case; an empty name is none.
@@ -36,7 +44,7 @@ impl Charset {
         let name = name.trim_ascii();
         match name.is_empty() {
             true => Self::Unnamed,
-            false if is_ascii(name) => Self::Ascii,
+            false if name.len() <= LONGEST_NAME && is_ascii(name) => Self::Ascii,
             false => Self::Foreign,
         }
     }
@@ -49,6 +57,12 @@ impl Charset {
             _ => Self::Foreign,
         }
     }
+}
+
+/// What each occurrence of the word in a media type names; the media type is in lower case.
+fn parameters(media_type: &[u8]) -> impl Iterator<Item = Charset> {
+    memmem::find_iter(media_type, PARAMETER)
+        .map(|at| parameter(media_type.get(at + PARAMETER.len()..).unwrap_or_default()))
 }
 
 /// What follows the word, in lower case: the value if it is the name of a parameter.
@@ -256,5 +270,24 @@ mod tests {
         ] {
             assert_eq!(Charset::of_media_type(format!("a/b; {parameter}").as_bytes()), Charset::Foreign, "{parameter}");
         }
+    }
+
+    #[test]
+    fn parameters_are_read_up_to_a_foreign_one() {
+        let read = |media_type: &str| {
+            let mut read = 0;
+            let charset = Charset::of_all(parameters(media_type.as_bytes()).inspect(|_| read += 1));
+            assert_eq!(Charset::of_media_type(media_type.as_bytes()), charset);
+            (charset, read)
+        };
+        // Every one of them is followed by all the others, up to a mark that does not come.
+        assert_eq!(read(&"charset=".repeat(12_000)), (Charset::Foreign, 1));
+        assert_eq!(read(&"charset=utf-8;".repeat(7000)), (Charset::Foreign, 2));
+        assert_eq!(read(&format!("charset={}8", "utf-".repeat(20_000))), (Charset::Foreign, 1));
+        // What names nothing ends where it stands.
+        assert_eq!(read(&"charset;".repeat(12_000)), (Charset::Unnamed, 12_000));
+        assert_eq!(read(&"charset=;".repeat(11_000)), (Charset::Unnamed, 11_000));
+        assert_eq!(Charset::named(&[b"utf".as_slice(), &[b'-'; 60], b"8"].concat()), Charset::Ascii);
+        assert_eq!(Charset::named(&[b"utf".as_slice(), &[b'-'; 61], b"8"].concat()), Charset::Foreign);
     }
 }

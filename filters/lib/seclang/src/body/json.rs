@@ -65,19 +65,7 @@ impl std::error::Error for JsonError {}
 /// empty object or array where the path to it has new keys: those that no argument before it had, and no other empty value.
 /// Arguments before an error are reported.
 pub fn parse(body: &[u8], limits: &Limits, sink: impl FnMut(Argument<'_>)) -> Result<Outcome, JsonError> {
-    let parser = Parser {
-        body,
-        at: 0,
-        reported: 0,
-        limits,
-        path: Path::new(b"json"),
-        open: Vec::new(),
-        text: Vec::new(),
-        empty: BTreeSet::new(),
-        outcome: Outcome::default(),
-        sink,
-    };
-    parser.run()
+    Parser::new(body, limits, sink).run()
 }
 
 /// An open object or array.
@@ -100,14 +88,29 @@ struct Parser<'a, S> {
     open: Vec<Container>,
     /// The last string, unescaped.
     text: Vec<u8>,
-    /// The names that were reported with an empty object or array.
+    /// The names that were reported with an empty object or array. Each key of the body is in it at most once.
     empty: BTreeSet<Vec<u8>>,
     outcome: Outcome,
     sink: S,
 }
 
-impl<S: FnMut(Argument<'_>)> Parser<'_, S> {
-    fn run(mut self) -> Result<Outcome, JsonError> {
+impl<'a, S: FnMut(Argument<'_>)> Parser<'a, S> {
+    fn new(body: &'a [u8], limits: &'a Limits, sink: S) -> Self {
+        Self {
+            body,
+            at: 0,
+            reported: 0,
+            limits,
+            path: Path::new(b"json"),
+            open: Vec::new(),
+            text: Vec::new(),
+            empty: BTreeSet::new(),
+            outcome: Outcome::default(),
+            sink,
+        }
+    }
+
+    fn run(&mut self) -> Result<Outcome, JsonError> {
         loop {
             if self.value()? && !self.next_in_container()? {
                 return if self.peek().is_none() { Ok(self.outcome) } else { self.fail(TEXT_BEHIND) };
@@ -138,14 +141,7 @@ impl<S: FnMut(Argument<'_>)> Parser<'_, S> {
                 let object = open == b'{';
                 if self.peek() == Some(if object { b'}' } else { b']' }) {
                     self.at += 1;
-                    // A key must not be in front of no rule because nothing is behind it.
-                    // Once: in a list, every element may have the same empty members.
-                    if let Some(names) = self.path.new_names()
-                        && !self.empty.contains(names)
-                    {
-                        self.empty.insert(names.to_vec());
-                        self.report(Some(b""));
-                    }
+                    self.report_empty();
                     return Ok(true);
                 }
                 self.open.push(Container { path: self.path.len(), index: if object { None } else { Some(0) } });
@@ -228,6 +224,24 @@ impl<S: FnMut(Argument<'_>)> Parser<'_, S> {
             return self.fail(PATH_TOO_LONG);
         }
         Ok(())
+    }
+
+    /// Reports an empty object or array: a key must not be in front of no rule because nothing is behind it. Once: in a
+    /// list, every element may have the same empty members.
+    fn report_empty(&mut self) {
+        if self.outcome.limit_exceeded {
+            return;
+        }
+        let Some(names) = self.path.new_names() else { return };
+        // Names are searched and kept once, however many values follow below them.
+        if self.empty.contains(names) {
+            self.path.names_are_known();
+        } else if self.outcome.arguments == self.limits.arguments {
+            self.outcome.limit_exceeded = true;
+        } else {
+            self.empty.insert(names.to_vec());
+            self.report(Some(b""));
+        }
     }
 
     /// Reports a value: the given one, or the last string.
@@ -348,109 +362,4 @@ impl<S: FnMut(Argument<'_>)> Parser<'_, S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn arguments(body: &[u8], limits: &Limits) -> (Vec<(String, String)>, Result<Outcome, JsonError>) {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let mut found = Vec::new();
-        let outcome = parse(body, limits, |argument| found.push((text(argument.name), text(argument.value))));
-        (found, outcome)
-    }
-
-    #[test]
-    fn flattens_values() {
-        let cases: &[(&str, &[(&str, &str)])] = &[
-            (
-                r#"{"a":[{"b":1},2,null,true,"x"],"c":{"d":1.50}}"#,
-                &[
-                    ("json.a.array_0.b", "1"),
-                    ("json.a.array_1", "2"),
-                    ("json.a.array_2", ""),
-                    ("json.a.array_3", "true"),
-                    ("json.a.array_4", "x"),
-                    ("json.c.d", "1.50"),
-                ],
-            ),
-            ("[1,[2,[]],{}]", &[("json.array_0", "1"), ("json.array_1.array_0", "2")]),
-            ("[[],1]", &[("json.array_1", "1")]),
-            (r#""x""#, &[("json", "x")]),
-            (" false\n", &[("json", "false")]),
-            ("-0.5e+10", &[("json", "-0.5e+10")]),
-            ("{}", &[]),
-            (r#"{"a":1,"a":2}"#, &[("json.a", "1"), ("json.a", "2")]),
-            (r#"{"":{"":1}}"#, &[("json.empty-key.empty-key", "1")]),
-            (r#"{"a.b":1}"#, &[("json.a.b", "1")]),
-            (r#"{"a":{},"b":[]}"#, &[("json.a", ""), ("json.b", "")]),
-            (
-                r#"{"a":[{},[],{"c":{}},1,{}]}"#,
-                &[("json.a.array_0", ""), ("json.a.array_2.c", ""), ("json.a.array_3", "1")],
-            ),
-            (r#"[{"a":{}},{"a":{}},{"a":[],"b":2}]"#, &[("json.array_0.a", ""), ("json.array_2.b", "2")]),
-            (r#"{"a":{"b":1,"c":{"d":[[]]}}}"#, &[("json.a.b", "1"), ("json.a.c.d.array_0", "")]),
-            (r#"{"\u0061\n":"\u0000\u00e9\ud83d\ude00\ud800x\/\"\\"}"#, &[("json.a\n", "\0\u{e9}\u{1f600}?x/\"\\")]),
-            ("{ \"a\" : [ 1 , 2 ] }", &[("json.a.array_0", "1"), ("json.a.array_1", "2")]),
-        ];
-        for (body, expected) in cases {
-            let (found, outcome) = arguments(body.as_bytes(), &Limits::default());
-            let expected: Vec<_> = expected.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
-            assert_eq!(found, expected, "{body}");
-            assert_eq!(outcome, Ok(Outcome { arguments: expected.len(), limit_exceeded: false }), "{body}");
-        }
-    }
-
-    #[test]
-    fn refuses_what_is_not_json() {
-        let cases: &[(&[u8], usize)] = &[
-            (b"", 0),
-            (b" ", 1),
-            (b"{\"a\":1,}", 7),
-            (b"[1,]", 3),
-            (b"{\"a\":1} x", 8),
-            (b"{a:1}", 1),
-            (b"{\"a\" 1}", 5),
-            (b"[1 2]", 3),
-            (b"[1}", 2),
-            (b"[", 1),
-            (b"[1", 2),
-            (b"\"abc", 4),
-            (b"\"a\nb\"", 2),
-            (b"\"\\x\"", 1),
-            (b"\"\\u12\"", 1),
-            (b"\"a\xff\"", 2),
-            (b"01", 1),
-            (b"-", 1),
-            (b"1.", 2),
-            (b"1e", 2),
-            (b"tru", 0),
-            (b"'a'", 0),
-            (b"\xef\xbb\xbf{}", 0),
-            (b"// comment\n1", 0),
-            (b"NaN", 0),
-        ];
-        for &(body, offset) in cases {
-            let (_, outcome) = arguments(body, &Limits::default());
-            assert_eq!(outcome.map_err(|error| error.offset), Err(offset), "{:?}", String::from_utf8_lossy(body));
-        }
-        assert_eq!(arguments(b"{\"a\":1,\"b\":x}", &Limits::default()).0.len(), 1, "what is complete is reported");
-    }
-
-    #[test]
-    fn limits_hold() {
-        let limits = Limits::default();
-        assert_eq!(limits, Limits { depth: 512, arguments: 1000, name_length: 8192 });
-        let nested = |depth: usize| [vec![b'['; depth], vec![b']'; depth]].concat();
-        assert!(arguments(&nested(512), &limits).1.is_ok());
-        assert!(arguments(&nested(513), &limits).1.is_err());
-        assert!(
-            arguments(&nested(1_000_000), &Limits { depth: usize::MAX, ..limits }).1.is_err(),
-            "the path is limited"
-        );
-        let many = format!("[{}1]", "1,".repeat(1000));
-        let (found, outcome) = arguments(many.as_bytes(), &limits);
-        assert_eq!(found.len(), 1000);
-        assert_eq!(outcome, Ok(Outcome { arguments: 1000, limit_exceeded: true }));
-        let long = format!("{{\"{}\":1}}", "k".repeat(8192));
-        assert!(arguments(long.as_bytes(), &limits).1.is_err());
-    }
-}
+mod tests;

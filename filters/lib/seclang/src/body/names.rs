@@ -57,6 +57,11 @@ impl Path {
         self.new.and_then(|start| self.text.get(start..))
     }
 
+    /// The names of [`Path::new_names`] were reported with another value.
+    pub(super) fn names_are_known(&mut self) {
+        self.new = None;
+    }
+
     /// Adds a name that the position among others makes.
     pub(super) fn push_index(&mut self, name: &[u8]) {
         self.text.push(b'.');

@@ -103,14 +103,9 @@ impl Transaction {
 
     fn json_as_sent(&mut self, sent: &[u8]) {
         let limits = json::Limits { arguments: self.room(), ..json::Limits::default() };
-        let mut found = Vec::new();
-        let parsed = json::parse(sent, &limits, |found_one| {
-            found.push((found_one.name.to_vec(), found_one.value.to_vec()));
-        });
+        let mut arguments = self.arguments_to_add();
         // Text behind a document ends it for some parsers, and is an error for others.
-        for (name, value) in found {
-            self.argument_as_sent(&name, &value);
-        }
+        let parsed = json::parse(sent, &limits, |argument| arguments.add(ArgumentSource::Form, argument));
         if parsed.is_ok_and(|outcome| outcome.limit_exceeded) {
             self.too_many_arguments("ARGS");
         }

@@ -315,13 +315,13 @@ impl Transaction {
             // A part with an empty filename is a field for some applications: rules see it as a field.
             if !is_file || (part.also_field && !self.declared_bodies_only) {
                 self.field(&part.name, &part.value);
-                if let Some(decoded) = &part.decoded {
+                for decoded in &part.decoded {
                     self.field(&part.name, decoded);
                 }
             }
             let mut value = part.value;
             if let Some(kind) = part.declared {
-                let decoded = part.decoded.map(|content| Message { kind, content, file: is_file });
+                let decoded = part.decoded.into_iter().map(|content| Message { kind, content, file: is_file });
                 let content = if keeps_content && is_file { value.clone() } else { std::mem::take(&mut value) };
                 messages.push(Message { kind, content, file: is_file });
                 messages.extend(decoded);

@@ -1,5 +1,7 @@
 //! The engine: the executable form of a program.
 
+use std::sync::OnceLock;
+
 use super::automata::Grown;
 use super::builder::Builder;
 use super::const_prop::ConstProp;
@@ -10,6 +12,7 @@ use super::prepare::Preparation;
 use super::rules::{BuiltOperator, Rule};
 use super::scanner::Scanner;
 use super::store::Pool;
+use super::suspicion::Suspicion;
 use crate::body::xml;
 use crate::program::{Program, Settings};
 use crate::vocabulary::Variable;
@@ -27,6 +30,8 @@ pub struct Engine {
     pub(super) strings: Vec<Box<[u8]>>,
     pub(super) names: Names,
     pub(super) scanner: Scanner,
+    /// Made for the first window of a body's rest.
+    pub(super) suspicion: OnceLock<Suspicion>,
     pub(super) target_table: TargetTable,
     /// The values that every transaction has; see [`super::arena::Arena::with_constants`].
     pub(super) constants: Vec<Box<[u8]>>,
@@ -86,6 +91,7 @@ impl Engine {
             rules,
             names: builder.names,
             scanner,
+            suspicion: OnceLock::new(),
             target_table,
             uses: builder.uses,
             prepared: Preparation::default(),

@@ -38,6 +38,7 @@ mod rules;
 mod sanitise;
 mod scanner;
 mod store;
+mod suspicion;
 mod transaction;
 mod undeclared;
 mod uninspected;

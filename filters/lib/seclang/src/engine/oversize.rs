@@ -1,18 +1,20 @@
 //! The part of a body beyond its limit, if the limit does not refuse the body.
 //!
 //! No parser reads it. It is cut into overlapping windows, in each reading that applications have of it, and the
-//! prefilter scans each window. A window is suspicious if a rule may match it that would not match letters and digits.
+//! prefilter scans each window. A window is suspicious if a rule may match it that would not match letters and digits
+//! ([`super::suspicion`]).
 //! Suspicious windows become arguments of the transaction, or, if there are many, of a transaction of their own
 //! ([`Transaction::take_suspicious`]).
 
 use super::body::{BodyLimits, Incoming};
 use super::build::Engine;
 use super::report::Intervention;
-use super::rest::{Escapes, Parts, PartsStart, Stream, WINDOW, base64_digit};
+use super::rest::{Escapes, Parts, PartsStart, Stream, WINDOW};
 use super::transaction::{ArgumentSource, Transaction};
 use super::undeclared::boundary;
 use super::uninspected::Uninspected;
 use crate::body::RestOfBody;
+use crate::body::multipart::base64_digit;
 use crate::vocabulary::Variable;
 
 pub(super) use super::rest::OVERLAP;
@@ -51,8 +53,6 @@ pub(super) struct Oversize {
 struct Found {
     /// Every window counts as suspicious.
     all: bool,
-    /// The row of prefilters that a harmless value passes; empty until it is scanned.
-    harmless: Vec<u64>,
     kept: Vec<Vec<u8>>,
     kept_bytes: usize,
     /// How many windows were scanned.
@@ -131,24 +131,11 @@ impl Oversize {
 
 impl Found {
     fn keep(&mut self, engine: &Engine, text: &[u8]) {
-        if self.all || self.is_suspicious(engine, text) {
+        self.scanned += usize::from(!self.all);
+        if self.all || engine.suspicion().of(&engine.scanner, text) {
             self.kept_bytes += text.len();
             self.kept.push(text.to_vec());
         }
-    }
-
-    /// Whether a rule may match the window that would not match letters and digits.
-    fn is_suspicious(&mut self, engine: &Engine, text: &[u8]) -> bool {
-        let words = engine.scanner.words();
-        if self.harmless.len() < words {
-            self.harmless = vec![0; words];
-            let letters: Vec<u8> = (b'a'..=b'z').chain(b'0'..=b'9').cycle().take(WINDOW).collect();
-            engine.scanner.scan(&letters, &mut self.harmless);
-        }
-        let mut open = vec![0; words];
-        engine.scanner.scan(text, &mut open);
-        self.scanned += 1;
-        words == 0 || open.iter().zip(&self.harmless).any(|(open, harmless)| open & !harmless != 0)
     }
 }
 
@@ -186,13 +173,16 @@ impl Transaction {
         if let Some(reader) = &incoming.multipart {
             let mut start = PartsStart { boundary: reader.boundary().to_vec(), ..PartsStart::default() };
             if let Some(open) = reader.open_part() {
-                let digits = |bytes: &[u8]| bytes.iter().filter(|byte| base64_digit(**byte).is_some()).count();
                 start.file = open.file;
                 start.encoding = open.encoding.to_vec();
                 // The last bytes are scanned again. If they are more than the content, they include the head of the
                 // part.
-                let content: usize = open.content.into_iter().map(digits).sum();
-                start.digits = content.wrapping_sub(digits(&incoming.tail)) % 4;
+                start.digits = [false, true].map(|both_alphabets| {
+                    let is_digit = |byte: &&u8| base64_digit(**byte, both_alphabets).is_some();
+                    let digits = |bytes: &[u8]| bytes.iter().filter(is_digit).count();
+                    let content: usize = open.content.into_iter().map(digits).sum();
+                    content.wrapping_sub(digits(&incoming.tail)) % 4
+                });
                 self.arena.budget.charge_search(open.content.into_iter().map(<[u8]>::len).sum());
             }
             return RestOf::Multipart(start);

@@ -3,6 +3,7 @@ use std::sync::Arc;
 mod bodies;
 mod readings;
 mod reports;
+mod suspicion;
 
 use super::prepare::{RESERVED, RESERVED_PIECE};
 use super::*;

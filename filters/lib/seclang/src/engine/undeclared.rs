@@ -198,7 +198,7 @@ impl Transaction {
             }
             let (name, value) = (&part.name, &part.value);
             self.arguments_to_add().add_named(ArgumentSource::Form, name, value);
-            if let Some(decoded) = &part.decoded {
+            for decoded in &part.decoded {
                 self.arguments_to_add().add_named(ArgumentSource::Form, name, decoded);
             }
         }

@@ -48,7 +48,13 @@ fn hostile() -> Vec<(&'static str, &'static str, String)> {
     let fields =
         |name: &dyn Fn(usize) -> String| (0..900).map(|at| format!("{}=1", name(at))).collect::<Vec<_>>().join("&");
     let elements = (0..900).map(|at| format!("<e{at}>{at}</e{at}>")).collect::<String>();
+    let empty = |count: usize| vec!["{}"; count].join(",");
+    let long_empty = |count| format!("[{}{{\"{}\":[{}]}}]", "1,".repeat(1000), "k".repeat(8100), empty(count));
     vec![
+        ("empty values below a long key", JSON, format!("{{\"{}\":[{}]}}", "k".repeat(8000), empty(100_000))),
+        ("empty values behind the limit", JSON, long_empty(100_000)),
+        ("empty values behind the limit, in a form", FORM, long_empty(20_000)),
+        ("empty values behind the limit, in a text", "text/plain", long_empty(20_000)),
         ("a long key above an array", JSON, format!("{{\"{}\":[{}]}}", "k".repeat(8000), values(998))),
         ("a long key above an object", JSON, format!("{{\"{}\":{{{}}}}}", "k".repeat(8000), members(998))),
         ("an odd key above an array", JSON, format!("{{\"{odd}\":[{}]}}", values(998))),

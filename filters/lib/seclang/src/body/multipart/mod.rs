@@ -21,6 +21,7 @@ mod transfer;
 pub use declared::Declared;
 pub use nested::{Nested, nested};
 pub use reader::{OpenPart, Reader};
+pub(crate) use transfer::{Base64, TransferEncoding, base64_digit, has_second_alphabet, soft_break};
 
 /// Limits of [`parse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,9 +96,9 @@ pub struct Part {
     pub also_field: bool,
     /// How many bytes the part has.
     pub size: usize,
-    /// The bytes of a field or a message whose `Content-Transfer-Encoding` is `base64` or `quoted-printable`, decoded: applications
-    /// decode it or not.
-    pub decoded: Option<Vec<u8>>,
+    /// The bytes of a field or a message whose `Content-Transfer-Encoding` is `base64` or `quoted-printable`, decoded in each way
+    /// that applications decode it, if they do; empty without such an encoding. At most two.
+    pub decoded: Vec<Vec<u8>>,
 }
 
 impl Part {

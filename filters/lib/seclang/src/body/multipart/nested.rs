@@ -35,7 +35,9 @@ impl Search {
             }
             if std::mem::take(&mut self.ended) {
                 if matches!(first, b' ' | b'\t') {
-                    self.line.push(b' ');
+                    if self.line.len() < longest {
+                        self.line.push(b' ');
+                    }
                 } else if names_field(&self.line) {
                     self.line.extend_from_slice(b"\r\n");
                     return Some((std::mem::take(&mut self.line), rest));

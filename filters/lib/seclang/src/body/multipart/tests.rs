@@ -237,7 +237,7 @@ fn files_are_kept_where_applications_read_them() {
     let (part, files) = read("text/plain", "Application/JSON");
     assert_eq!((part.value.as_slice(), part.declared, files), (&b"file"[..], Some(Declared::Json), 0));
     let (part, files) = read("X-A: b", "Content-Transfer-Encoding: base64");
-    assert_eq!((part.decoded, files), (None, 6));
+    assert_eq!((part.decoded, files), (Vec::new(), 6));
     let field = "--x\r\nContent-Disposition: form-data; name=q\r\n\r\n1";
     let (part, files) = read("\r\n\r\nfile", &format!("\r\n\r\nfile\r\n{field}"));
     assert_eq!(part.nested, b"Content-Disposition: form-data; name=q\r\n\r\n1");
@@ -338,4 +338,44 @@ fn a_part_whose_end_is_missing_can_be_taken() {
         reader.feed(&body[..length]);
         assert!(reader.take_open_part().is_none(), "{length}");
     }
+}
+
+#[test]
+fn fields_are_decoded_as_applications_do() {
+    for (encoding, content, expected) in [
+        ("base64", "JyBvciAxPTEgLS0g", &["' or 1=1 -- "][..]),
+        ("base64; x=y", "JyBvciAxPTEgLS0g", &["' or 1=1 -- "]),
+        ("Base64;", "J=yBvciAxPTEgLS0g", &["' or 1=1 -- "]),
+        ("base64", "Pz8-", &["??", "??>"]),
+        ("quoted-printable ; a", "=27 or 1=\r\n=3D1", &["' or 1=1"]),
+        ("binary", "JyBv", &[]),
+        ("", "JyBv", &[]),
+    ] {
+        let head = "Content-Disposition: form-data; name=\"q\"\r\nContent-Transfer-Encoding: ";
+        let multipart = with(TYPE, &format!("--0000\r\n{head}{encoding}\r\n\r\n{content}\r\n--0000--\r\n"));
+        let [part] = multipart.parts.as_slice() else { panic!("{encoding}: {:?}", multipart.error) };
+        assert_eq!(
+            part.decoded.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect::<Vec<_>>(),
+            expected
+        );
+    }
+}
+
+#[test]
+fn a_type_of_many_character_sets_is_foreign() {
+    let kind = "charset=".repeat(1000);
+    let part = format!("--0000\r\nContent-Disposition: form-data; name=\"q\"\r\nContent-Type: a/b;{kind}\r\n\r\n1\r\n");
+    let multipart = with(TYPE, &format!("{}--0000--\r\n", part.repeat(120)));
+    assert!(multipart.error.is_none() && multipart.foreign_charset && multipart.parts.len() == 120);
+}
+
+#[test]
+fn a_head_that_is_folded_without_end_takes_no_memory() {
+    let mut search = super::nested::Search::default();
+    assert!(search.find(b"content-disposition: a\n", 8192).is_none());
+    for _ in 0..100 {
+        assert!(search.find(&b" \n".repeat(1000), 8192).is_none());
+    }
+    let (head, _) = search.find(b" name=q\n\nx", 9000).unwrap();
+    assert!(head.len() < 9000, "{}", head.len());
 }

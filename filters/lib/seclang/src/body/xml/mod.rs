@@ -1,10 +1,12 @@
 //! XML bodies: the text for `XML:/*` and the attribute values for `XML://@*`.
 
 mod doctype;
+mod namespaces;
 mod path;
 mod text;
 mod tree;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 pub use path::{Limits as PathLimits, MAX_STEPS, Path, PathError};
@@ -22,7 +24,7 @@ pub struct Limits {
     pub elements: usize,
     /// How many attributes there may be. Default 10 000.
     pub attributes: usize,
-    /// How many attributes one element may have: each is compared with the others. Default 256.
+    /// How many attributes one element may have. Default 256.
     pub attributes_per_element: usize,
     /// Whether a document type may declare something or refer to another file. Default false: such a document is an
     /// error, although it is read to its end.
@@ -306,7 +308,7 @@ impl<'a> Parser<'a> {
         if let Some(shape) = &mut self.shape {
             shape.begin(element, self.xml.text.len());
         }
-        let mut names: Vec<&[u8]> = Vec::new();
+        let mut names: BTreeSet<&[u8]> = BTreeSet::new();
         loop {
             let spaced = self.space();
             if self.accept(b"/>") {
@@ -331,7 +333,7 @@ impl<'a> Parser<'a> {
                 let most = self.limits.attributes_per_element;
                 return self.beyond("an element has too many attributes", "attributes of an element", most);
             }
-            names.push(name);
+            names.insert(name);
             self.attribute(name)?;
         }
     }

@@ -1,6 +1,6 @@
 //! XPath, as far as rules need it: `/a/b`, `//name`, `/a/*`, `/a/b[2]`, `/a/text()`, `//@id`, `/s:Envelope`.
 
-use super::tree::{Node, Tree};
+use super::tree::{Found, Node, Tree};
 
 /// How many steps a path may have.
 pub const MAX_STEPS: usize = 32;
@@ -138,8 +138,8 @@ impl Path {
             }
             Last::Attributes { anywhere, name } => {
                 for at in scope(tree, found.as_deref(), *anywhere) {
-                    let named = |name_test: &NameTest, written: &[u8]| name_test.accepts(tree, at, written, true);
-                    for attribute in tree.attributes_of(at).filter(|attribute| named(name, attribute.name)) {
+                    for attribute in tree.attributes_of(at).filter(|attribute| name.accepts_attribute(tree, attribute))
+                    {
                         values.add(attribute.value)?;
                     }
                 }
@@ -217,7 +217,7 @@ impl Step {
                 Test::HasText => chosen.retain(|at| tree.texts_of(*at).next().is_some()),
                 Test::Attribute(name, value) => chosen.retain(|at| {
                     tree.attributes_of(*at).any(|attribute| {
-                        name.accepts(tree, *at, attribute.name, true)
+                        name.accepts_attribute(tree, &attribute)
                             && value.as_ref().is_none_or(|value| value == attribute.value)
                     })
                 }),
@@ -227,26 +227,23 @@ impl Step {
     }
 
     fn accepts(&self, tree: &Tree, at: u32, node: &Node) -> bool {
-        self.name.accepts(tree, at, tree.name(node), false)
+        self.name.accepts(tree.name(node), || tree.namespace(at))
     }
 }
 
 impl NameTest {
-    /// Whether it accepts the name, as written, of an element or of one of its attributes.
-    fn accepts(&self, tree: &Tree, element: u32, written: &[u8], of_attribute: bool) -> bool {
-        let (prefix, local) = match written.iter().position(|&byte| byte == b':') {
-            Some(at) => (written.get(..at), written.get(at + 1..).unwrap_or_default()),
-            None => (None, written),
-        };
+    fn accepts_attribute(&self, tree: &Tree, attribute: &Found<'_>) -> bool {
+        self.accepts(attribute.name, || tree.namespace_of_attribute(attribute))
+    }
+
+    /// Whether it accepts the name, as written, of an element or an attribute.
+    fn accepts<'x>(&self, written: &[u8], namespace_of: impl FnOnce() -> Option<&'x [u8]>) -> bool {
+        let colon = memchr::memchr(b':', written);
+        let local = colon.and_then(|at| written.get(at + 1..)).unwrap_or(written);
         match self {
             Self::Any => true,
             Self::Local(name) => name == local,
-            Self::Qualified(namespace, name) => {
-                // The default namespace is for elements only.
-                let has_namespace = prefix.is_some() || !of_attribute;
-                let found = || tree.namespace(element, prefix.unwrap_or_default());
-                name == local && has_namespace && found() == Some(namespace)
-            }
+            Self::Qualified(namespace, name) => name == local && namespace_of() == Some(namespace.as_slice()),
         }
     }
 }

@@ -1,42 +1,43 @@
 //! The elements of a document: what paths walk on.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::super::Argument;
 use super::super::names::Path as NamePath;
 use super::Xml;
+use super::namespaces::Namespaces;
 use super::path::{Limits, Path};
 
 /// The shape of a document: its elements in document order, without their texts, which are in [`Xml`].
 #[derive(Debug, Default)]
 pub struct Shape {
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     /// All names, one after the other.
-    names: Vec<u8>,
-    attributes: Vec<Attribute>,
+    pub(super) names: Vec<u8>,
+    pub(super) attributes: Vec<Attribute>,
     texts: Vec<Piece>,
     /// By element, in document order.
-    declarations: Vec<Declaration>,
+    pub(super) declarations: Vec<Declaration>,
     open: Vec<u32>,
 }
 
 /// An element.
 #[derive(Debug)]
 pub(super) struct Node {
-    name: Range<usize>,
-    parent: Option<u32>,
+    pub(super) name: Range<usize>,
     /// The element after all that is in this one.
     pub(super) end: u32,
     /// The text of all that is in it, within the text of the document.
     pub(super) text: Range<usize>,
-    attributes: Range<usize>,
+    pub(super) attributes: Range<usize>,
     /// The first and the last of its own texts.
     texts: Option<(usize, usize)>,
 }
 
 #[derive(Debug)]
-struct Attribute {
-    name: Range<usize>,
+pub(super) struct Attribute {
+    pub(super) name: Range<usize>,
     value: usize,
 }
 
@@ -49,22 +50,22 @@ struct Piece {
 }
 
 #[derive(Debug)]
-struct Declaration {
-    element: u32,
-    prefix: Range<usize>,
-    namespace: Vec<u8>,
+pub(super) struct Declaration {
+    pub(super) element: u32,
+    pub(super) prefix: Range<usize>,
+    pub(super) namespace: Vec<u8>,
 }
 
 impl Shape {
     /// The values that a path leads to, in document order; `None` if there are more than the limits allow.
     pub fn find(&self, xml: &Xml, path: &Path, limits: &Limits) -> Option<Vec<Vec<u8>>> {
-        path.find(&Tree { shape: self, xml }, limits)
+        path.find(&Tree::new(self, xml), limits)
     }
 
     /// Reports the text of each element that has any, or that holds no other, with its path: `xml.order.item`. At most
     /// `limit` of them, and names of at most `name_length` bytes; false if there are more.
     pub fn arguments(&self, xml: &Xml, limit: usize, name_length: usize, mut sink: impl FnMut(Argument<'_>)) -> bool {
-        let tree = Tree { shape: self, xml };
+        let tree = Tree::new(self, xml);
         // The path to each open element, and where that ends.
         let mut path = NamePath::new(b"xml");
         let mut open: Vec<(u32, usize)> = Vec::new();
@@ -94,8 +95,7 @@ impl Shape {
         let at = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         let name = self.named(name);
         let attributes = self.attributes.len()..self.attributes.len();
-        let parent = self.open.last().copied();
-        self.nodes.push(Node { name, parent, end: at + 1, text: text..text, attributes, texts: None });
+        self.nodes.push(Node { name, end: at + 1, text: text..text, attributes, texts: None });
         self.open.push(at);
     }
 
@@ -150,15 +150,23 @@ impl Shape {
 pub(super) struct Tree<'x> {
     shape: &'x Shape,
     xml: &'x Xml,
+    /// Found for the first path that names a namespace.
+    namespaces: OnceCell<Namespaces<'x>>,
 }
 
 /// An attribute of an element.
 pub(super) struct Found<'x> {
     pub(super) name: &'x [u8],
     pub(super) value: &'x [u8],
+    /// Its place among all attributes.
+    at: usize,
 }
 
 impl<'x> Tree<'x> {
+    fn new(shape: &'x Shape, xml: &'x Xml) -> Self {
+        Self { shape, xml, namespaces: OnceCell::new() }
+    }
+
     pub(super) fn len(&self) -> u32 {
         u32::try_from(self.shape.nodes.len()).unwrap_or(u32::MAX)
     }
@@ -200,27 +208,26 @@ impl<'x> Tree<'x> {
     pub(super) fn attributes_of(&self, at: u32) -> impl Iterator<Item = Found<'x>> + 'x {
         let (shape, xml) = (self.shape, self.xml);
         let range = self.node(at).map_or(0..0, |node| node.attributes.clone());
-        shape.attributes.get(range).unwrap_or_default().iter().map(move |attribute| Found {
+        let attributes = shape.attributes.get(range.clone()).unwrap_or_default().iter().zip(range);
+        attributes.map(move |(attribute, at)| Found {
             name: shape.names.get(attribute.name.clone()).unwrap_or_default(),
             value: xml.attributes.get(attribute.value).map(Vec::as_slice).unwrap_or_default(),
+            at,
         })
     }
 
-    /// The namespace that a prefix stands for at an element; the empty prefix is the default.
-    pub(super) fn namespace(&self, element: u32, prefix: &[u8]) -> Option<&'x Vec<u8>> {
-        let shape = self.shape;
-        let mut at = Some(element);
-        while let Some(element) = at {
-            let first = shape.declarations.partition_point(|declared| declared.element < element);
-            let here = shape.declarations.get(first..).unwrap_or_default().iter();
-            let mut here = here.take_while(|declared| declared.element == element);
-            let found = here.find(|declared| shape.names.get(declared.prefix.clone()) == Some(prefix));
-            if let Some(found) = found {
-                return Some(&found.namespace);
-            }
-            at = self.node(element)?.parent;
-        }
-        None
+    /// The namespace of an element.
+    pub(super) fn namespace(&self, element: u32) -> Option<&'x [u8]> {
+        self.namespaces().elements.get(element as usize).copied().flatten()
+    }
+
+    /// The namespace of an attribute. The default namespace is for elements only.
+    pub(super) fn namespace_of_attribute(&self, attribute: &Found<'_>) -> Option<&'x [u8]> {
+        self.namespaces().attributes.get(attribute.at).copied().flatten()
+    }
+
+    fn namespaces(&self) -> &Namespaces<'x> {
+        self.namespaces.get_or_init(|| Namespaces::of(self.shape))
     }
 }
 

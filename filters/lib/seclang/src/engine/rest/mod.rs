@@ -8,7 +8,7 @@ mod texts;
 mod undo;
 mod windows;
 
-pub(in crate::engine) use parts::{Parts, PartsStart, base64_digit};
+pub(in crate::engine) use parts::{Parts, PartsStart};
 pub(in crate::engine) use texts::{is_text, texts, without_noise};
 pub(in crate::engine) use undo::{Escapes, Undo, undone};
 pub(in crate::engine) use windows::{OVERLAP, WINDOW};

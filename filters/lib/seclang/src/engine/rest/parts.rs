@@ -5,7 +5,7 @@
 //! is inspected.
 
 use super::{Escapes, Sink, Stream, Undo, texts, windows::Windows};
-use crate::body::multipart::{Declared, is_file};
+use crate::body::multipart::{Base64, Declared, TransferEncoding, has_second_alphabet, is_file};
 
 /// The longest line of a head, in bytes. A longer line is not part of a head.
 const LONGEST: usize = 8192;
@@ -23,14 +23,19 @@ pub(in crate::engine) struct PartsStart {
     pub(in crate::engine) encoding: Vec<u8>,
     /// Parts of any type, whose heads need not name a field: those that are neither text nor a message are files.
     pub(in crate::engine) any: bool,
-    /// The number of base64 digits before it, modulo 4.
-    pub(in crate::engine) digits: usize,
+    /// The number of base64 digits before it, modulo 4: those of one alphabet, and those of both.
+    pub(in crate::engine) digits: [usize; 2],
 }
 
 /// Undoes a transfer encoding.
 enum Decoder {
-    /// The bits of an incomplete group, and how many digits there are of it.
-    Base64(u32, usize),
+    /// As applications do that know one alphabet, and as those that know both.
+    Base64 {
+        one: Base64,
+        both: Base64,
+        /// There were digits of the second: from there on the groups differ.
+        differ: bool,
+    },
     Quoted(Undo),
 }
 
@@ -48,11 +53,18 @@ struct Head {
 /// The rest of a multipart body.
 pub(in crate::engine) struct Parts {
     boundary: Vec<u8>,
+    /// The line may still be a boundary: each of its bytes was compared once.
+    like_boundary: bool,
+    /// How many bytes were compared with the boundary.
+    #[cfg(test)]
+    compared: usize,
     any: bool,
     /// Fields, heads and boundaries.
     fields: Stream,
     /// Fields whose encoding is undone.
     decoded: Stream,
+    /// The same with the digits of both alphabets, where that is another text.
+    also_decoded: Windows,
     /// The content of files.
     files: Windows,
     file: bool,
@@ -75,9 +87,13 @@ impl Parts {
         let stream = || Stream::new(None, &[Escapes::Json, Escapes::References]);
         Self {
             boundary: start.boundary,
+            like_boundary: false,
+            #[cfg(test)]
+            compared: 0,
             any: start.any,
             fields: stream(),
             decoded: stream(),
+            also_decoded: Windows::new(false),
             files: Windows::new(true),
             file: start.file,
             decoder: decoder(&start.encoding, start.digits).filter(|_| !start.file),
@@ -98,6 +114,7 @@ impl Parts {
     pub(in crate::engine) fn is_seen(&mut self) {
         self.fields.is_seen();
         self.decoded.is_seen();
+        self.also_decoded.is_seen();
         self.files.is_seen();
     }
 
@@ -105,6 +122,7 @@ impl Parts {
         self.flush(sink);
         self.fields.end(sink);
         self.decoded.end(sink);
+        self.also_decoded.end(sink);
         self.files.end(&mut |window| texts(window, &mut *sink));
     }
 
@@ -119,7 +137,10 @@ impl Parts {
             self.after_return = byte == b'\r';
             if std::mem::take(&mut self.ended) {
                 if matches!(byte, b' ' | b'\t') {
-                    self.line.push(b' ');
+                    // What is folded is part of a head, whose line may have no end.
+                    if self.line.len() < LONGEST {
+                        self.line.push(b' ');
+                    }
                     self.plain.push(b' ');
                     continue;
                 }
@@ -131,7 +152,7 @@ impl Parts {
             self.plain.push(byte);
             if is_end {
                 let blank = self.line.is_empty() && !self.other;
-                self.ended = self.line.len() > HEAD.len() && begins_alike(&self.line, HEAD, true);
+                self.ended = self.line.len() > HEAD.len() && begins_alike(&self.line, HEAD);
                 self.other = false;
                 if !self.ended {
                     let boundary = self.line.strip_prefix(b"--").is_some_and(|line| line.starts_with(&self.boundary));
@@ -146,16 +167,26 @@ impl Parts {
             if self.other || self.line.len() >= LONGEST {
                 continue;
             }
+            self.like_boundary = (self.like_boundary || self.line.is_empty()) && self.is_of_boundary(byte);
             self.line.push(byte);
-            let of_head = begins_alike(&self.line, HEAD, true);
-            let of_boundary = begins_alike(self.line.get(..2).unwrap_or(&self.line), b"--", false)
-                && begins_alike(self.line.get(2..).unwrap_or_default(), &self.boundary, false);
-            if !of_head && !of_boundary {
+            if !self.like_boundary && !begins_alike(&self.line, HEAD) {
                 self.other = true;
                 self.line.clear();
             }
         }
         self.flush(sink);
+    }
+
+    /// Whether a line that is a boundary so far may go on with this byte.
+    fn is_of_boundary(&mut self, byte: u8) -> bool {
+        #[cfg(test)]
+        {
+            self.compared += 1;
+        }
+        match self.line.len().checked_sub(2) {
+            None => byte == b'-',
+            Some(at) => self.boundary.get(at).is_none_or(|wanted| *wanted == byte),
+        }
     }
 
     /// A line of a head has ended.
@@ -184,12 +215,12 @@ impl Parts {
             self.decoder = None;
         } else if let Some(file) = head.disposition {
             self.file = file && !head.message;
-            self.decoder = decoder(&head.encoding, 0).filter(|_| !self.file);
+            self.decoder = decoder(&head.encoding, [0; 2]).filter(|_| !self.file);
         } else if self.any {
             self.file = head.other;
-            self.decoder = decoder(&head.encoding, 0).filter(|_| !self.file);
+            self.decoder = decoder(&head.encoding, [0; 2]).filter(|_| !self.file);
         } else if !self.file {
-            self.decoder = decoder(&head.encoding, 0).or(self.decoder.take());
+            self.decoder = decoder(&head.encoding, [0; 2]).or(self.decoder.take());
         }
     }
 
@@ -200,8 +231,11 @@ impl Parts {
             self.files.push(&plain, false, &mut |window| texts(window, &mut *sink));
         } else {
             if let Some(decoder) = &mut self.decoder {
-                let decoded = decoder.feed(&plain);
+                let (decoded, also) = decoder.feed(&plain);
                 self.decoded.feed(&decoded, sink);
+                if let Some((also, differs)) = also {
+                    self.also_decoded.push(&also, differs, sink);
+                }
             }
             // Lines are one text, as the header of a part is none of a message.
             plain.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n')).for_each(|byte| *byte = b' ');
@@ -212,56 +246,41 @@ impl Parts {
     }
 }
 
-/// Whether a text may go on as, or goes on behind, what it has to begin with.
-fn begins_alike(text: &[u8], wanted: &[u8], any_case: bool) -> bool {
+/// Whether a text may go on as, or goes on behind, what it has to begin with, in any case.
+fn begins_alike(text: &[u8], wanted: &[u8]) -> bool {
     let length = text.len().min(wanted.len());
-    let (text, wanted) = (text.get(..length).unwrap_or_default(), wanted.get(..length).unwrap_or_default());
-    if any_case { text.eq_ignore_ascii_case(wanted) } else { text == wanted }
+    text.get(..length).unwrap_or_default().eq_ignore_ascii_case(wanted.get(..length).unwrap_or_default())
 }
 
-fn decoder(encoding: &[u8], digits: usize) -> Option<Decoder> {
-    match encoding.trim_ascii().to_ascii_lowercase().as_slice() {
-        b"base64" => Some(Decoder::Base64(0, digits % 4)),
-        b"quoted-printable" => Some(Decoder::Quoted(Undo::new(Escapes::Quoted))),
-        _ => None,
-    }
+fn decoder(encoding: &[u8], digits: [usize; 2]) -> Option<Decoder> {
+    Some(match TransferEncoding::of(encoding)? {
+        TransferEncoding::Base64 => {
+            let [one, both] = digits;
+            let (one, both, differ) = (Base64::behind(one, false), Base64::behind(both, true), one != both);
+            Decoder::Base64 { one, both, differ }
+        }
+        TransferEncoding::QuotedPrintable => Decoder::Quoted(Undo::new(Escapes::Quoted)),
+    })
 }
 
 impl Decoder {
-    fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
+    /// What these bytes stand for; and of base64 what they do with both alphabets, and whether that is something else.
+    fn feed(&mut self, bytes: &[u8]) -> (Vec<u8>, Option<(Vec<u8>, bool)>) {
         let mut output = Vec::with_capacity(bytes.len());
         match self {
-            Self::Quoted(undo) => _ = undo.feed(bytes, &mut output),
-            Self::Base64(bits, count) => {
-                for digit in bytes.iter().filter_map(|byte| base64_digit(*byte)) {
-                    *bits = *bits << 6 | digit;
-                    *count += 1;
-                    // Each digit but the first of a group completes a byte.
-                    let left = match *count {
-                        2 => 4,
-                        3 => 2,
-                        4 => 0,
-                        _ => continue,
-                    };
-                    output.push(u8::try_from(*bits >> left & 0xff).unwrap_or_default());
-                    *count %= 4;
-                }
+            Self::Quoted(undo) => {
+                undo.feed(bytes, &mut output);
+                (output, None)
+            }
+            Self::Base64 { one, both, differ } => {
+                let mut also = Vec::with_capacity(bytes.len());
+                one.feed(bytes, &mut output);
+                both.feed(bytes, &mut also);
+                *differ |= has_second_alphabet(bytes);
+                (output, Some((also, *differ)))
             }
         }
-        output
     }
-}
-
-/// The value of a digit of base64, in both alphabets.
-pub(in crate::engine) fn base64_digit(byte: u8) -> Option<u32> {
-    Some(u32::from(match byte {
-        b'A'..=b'Z' => byte - b'A',
-        b'a'..=b'z' => byte - b'a' + 26,
-        b'0'..=b'9' => byte - b'0' + 52,
-        b'+' | b'-' => 62,
-        b'/' | b'_' => 63,
-        _ => return None,
-    }))
 }
 
 #[cfg(test)]
@@ -287,6 +306,22 @@ mod tests {
             (
                 "Content-Transfer-Encoding: base64\r\nContent-Disposition: form-data; name=q",
                 "PHNj\r\ncmlwdD4=",
+                "<script>",
+            ),
+            (
+                "Content-Transfer-Encoding: base64; x=y\r\nContent-Disposition: form-data; name=q",
+                "P=HNjcmlwdD4=",
+                "<script>",
+            ),
+            (
+                "Content-Transfer-Encoding: base64\r\nContent-Disposition: form-data; name=q",
+                "PHNj-cmlwdD4=",
+                "<script>",
+            ),
+            ("Content-Transfer-Encoding: base64\r\nContent-Disposition: form-data; name=q", "Jz8-Jz8-", "'?>'?>"),
+            (
+                "Content-Disposition: form-data; name=q\r\nContent-Transfer-Encoding: Quoted-Printable; x=y",
+                "=3Cscr= \r\nipt=3e",
                 "<script>",
             ),
             (
@@ -318,10 +353,45 @@ mod tests {
             let start = PartsStart {
                 boundary: b"b".to_vec(),
                 encoding: b"base64".to_vec(),
-                digits: cut,
+                digits: [cut; 2],
                 ..PartsStart::default()
             };
             assert!(windows(&encoded.as_bytes()[cut..], start, 5).contains("<script>"), "{cut}");
         }
+    }
+
+    #[test]
+    fn a_line_is_compared_with_the_boundary_byte_by_byte() {
+        for length in [70, 8000] {
+            let boundary = vec![b'a'; length];
+            let line = [b"--".as_slice(), &boundary, b"\n"].concat();
+            let body = line.repeat((1 << 20) / line.len());
+            let start = PartsStart { boundary, any: true, ..PartsStart::default() };
+            let mut parts = Parts::new(start);
+            parts.feed(&body, &mut |_| ());
+            assert!(parts.compared <= body.len(), "{} for {} bytes", parts.compared, body.len());
+        }
+    }
+
+    #[test]
+    fn boundaries_of_any_length_end_a_part() {
+        for length in [1, 70, 8000] {
+            let boundary = vec![b'a'; length];
+            let text = |part: &str| format!("\r\n--{}\r\n{part}", "a".repeat(length)).into_bytes();
+            let encoded = text("Content-Transfer-Encoding: base64\r\n\r\nPHNjcmlwdD4=");
+            let body = [encoded, text("Content-Type: text/plain\r\n\r\nPGlmcmFtZT4="), text("")].concat();
+            let found = windows(&body, PartsStart { boundary, any: true, ..PartsStart::default() }, 1000);
+            assert!(found.contains("<script>") && !found.contains("<iframe>"), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_head_without_an_end_takes_no_memory() {
+        let mut parts = Parts::new(PartsStart { any: true, ..PartsStart::default() });
+        parts.feed(b"\r\nContent-Type: a\r\n", &mut |_| ());
+        for _ in 0..1000 {
+            parts.feed(&b" \r\n".repeat(1000), &mut |_| ());
+        }
+        assert!(parts.line.len() <= LONGEST, "{}", parts.line.len());
     }
 }

@@ -2,6 +2,8 @@
 
 use memchr::{memchr, memchr2, memchr3};
 
+use crate::body::multipart::soft_break;
+
 /// The syntax of escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum Escapes {
@@ -119,11 +121,12 @@ impl Undo {
                 Some(b'<') => mark(text, CDATA),
                 _ => mark(text, CDATA_END),
             },
-            Escapes::Quoted => match text.get(1..) {
-                Some([b'\n', ..]) => Found::Character(None, 2),
-                Some([b'\r', b'\n', ..]) => Found::Character(None, 3),
-                Some([b'\r']) => Found::Open,
-                _ => hex(text, 1, 2).map_byte(3),
+            Escapes::Quoted => match (soft_break(text.get(..LONGEST).unwrap_or(text)), text.get(1)) {
+                (Some(length), _) => Found::Character(None, length),
+                // The end of the line may come.
+                (None, Some(b'\r')) => Found::Open,
+                (None, Some(b' ' | b'\t')) if text.get(1..).is_some_and(is_open_break) => Found::Open,
+                (None, _) => hex(text, 1, 2).map_byte(3),
             },
         }
     }
@@ -135,6 +138,11 @@ pub(in crate::engine) fn undone(text: &[u8], escapes: Escapes) -> Option<Vec<u8>
     let changed = undo.feed(text, &mut output);
     output.append(&mut undo.held);
     changed.then_some(output)
+}
+
+/// Whether what follows a `=` is white space up to here, or up to a carriage return.
+fn is_open_break(after: &[u8]) -> bool {
+    matches!(after.iter().find(|byte| !matches!(byte, b' ' | b'\t')), None | Some(b'\r'))
 }
 
 /// A number of `digits` hexadecimal digits.
@@ -244,6 +252,7 @@ mod tests {
                 "1''<&&nope; &bx]]y]<b>",
             ),
             (Escapes::Quoted, "=3Cscr=\r\nipt=3e =zz a=\nb", "<script> =zz ab"),
+            (Escapes::Quoted, "<scr= \t\nip=  \r\nt> = = a=\rxyz\nb", "<script> = = ab"),
         ];
         for (escapes, text, expected) in cases {
             for piece in [1, 2, 3, 5, 100] {

@@ -322,6 +322,8 @@ fn no_padding_hides_a_script() {
         "1 < 2 ",
         "\u{e9}",
         "\0",
+        "/",
+        "/ ",
     ];
     for length in [10, 64 * 1024, 64 * 1024 + 1, 1 << 20] {
         for piece in padding {

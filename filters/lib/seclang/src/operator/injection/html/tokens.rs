@@ -195,13 +195,9 @@ impl<'v> Tokens<'v> {
         Token::TagEnd(end)
     }
 
+    /// After a `/`.
     fn slash(&mut self) -> Option<Token<'v>> {
-        if *self.rest().first()? != b'>' {
-            return self.before_name();
-        }
-        self.state = State::Text;
-        self.take(1, 0);
-        Some(Token::TagEnd(b"/>"))
+        self.before_attribute(true)
     }
 
     fn skip_space(&mut self) -> Option<u8> {
@@ -212,16 +208,28 @@ impl<'v> Tokens<'v> {
     }
 
     fn before_name(&mut self) -> Option<Token<'v>> {
-        match self.skip_space()? {
-            b'/' => {
-                self.at += 1;
-                self.slash()
-            }
-            b'>' => {
+        self.before_attribute(false)
+    }
+
+    /// The next token in a tag, with slashes and spaces before it passed over; directly behind a slash if `slash`.
+    fn before_attribute(&mut self, mut slash: bool) -> Option<Token<'v>> {
+        loop {
+            if slash && *self.rest().first()? == b'>' {
                 self.state = State::Text;
-                Some(Token::TagEnd(self.take(1, 0)))
+                self.take(1, 0);
+                return Some(Token::TagEnd(b"/>"));
             }
-            _ => Some(self.name()),
+            match self.skip_space()? {
+                b'/' => {
+                    self.at += 1;
+                    slash = true;
+                }
+                b'>' => {
+                    self.state = State::Text;
+                    return Some(Token::TagEnd(self.take(1, 0)));
+                }
+                _ => return Some(self.name()),
+            }
         }
     }
 

@@ -32,6 +32,10 @@ const MEMBERS_OF_A_KEY: usize = 32;
 const MAX_BATCHES: usize = 64;
 /// How much time is between two sweeps that make room for a group, in milliseconds.
 const SWEEP_MILLIS: u64 = 1000;
+/// For how long a group stays at least of which a node has spoken, when the node has a new one and no room for it, in milliseconds.
+const SPARE_MILLIS: u64 = 10_000;
+/// Within how long after the begin of a link its worker has named what it counts, in milliseconds.
+const INTRODUCED_MILLIS: u64 = 60_000;
 /// The most groups of all nodes together, and of one node.
 const MAX_GROUPS: (usize, usize) = (256, 32);
 /// The most nodes whose counts are kept: as many as the control plane keeps the status of.
@@ -87,7 +91,7 @@ impl Counts {
 
     /// A link of a node has begun: what changes with each count that the node is to learn. `None` if there are too many nodes.
     pub fn linked(&self, node: &str, link: u64) -> Option<watch::Receiver<()>> {
-        self.lock().linked(node, link)
+        self.lock().linked(node, link, (self.clock)())
     }
 
     /// A link of a node has ended. What was sent on it may be lost: another link of the node gets all of it again.
@@ -157,7 +161,7 @@ impl Counts {
         self.lock().note_members(group, &KeyMembers { key, members, slices }, (self.clock)());
     }
 
-    /// Forgets what has left its window, and nodes that are gone.
+    /// Forgets what has left its window, groups that nodes do not count any more, and nodes that are gone.
     pub fn sweep(&self) {
         self.lock().sweep((self.clock)());
     }

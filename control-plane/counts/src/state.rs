@@ -33,11 +33,11 @@ impl State {
         Self { room, groups, numbers, nodes, names, units: 0, last: (0, 0), swept: 0 }
     }
 
-    pub(crate) fn linked(&mut self, node: &str, link: u64) -> Option<watch::Receiver<()>> {
+    pub(crate) fn linked(&mut self, node: &str, link: u64, now: u64) -> Option<watch::Receiver<()>> {
         let number = self.node(node)?;
         let known = self.nodes.get_mut(&number)?;
-        let first = known.links.is_empty();
-        let receiver = known.link(link);
+        let first = !known.has_links();
+        let receiver = known.link(link, now);
         if first {
             self.learn_all(number);
         }
@@ -50,9 +50,9 @@ impl State {
         else {
             return;
         };
-        let served = known.links.first() == Some(&link);
-        known.links.retain(|known| *known != link);
-        if known.links.is_empty() {
+        let served = known.is_served_by(link);
+        known.unlink(link);
+        if !known.has_links() {
             known.pending.clear();
         } else if served {
             self.learn_all(number);
@@ -104,12 +104,13 @@ impl State {
             self.forget(By { node, incarnation });
         }
         let known = self.nodes.get(&node)?;
-        let counts = self.numbers.get(asking.group).is_some_and(|number| known.groups.contains(number));
+        let counts = self.numbers.get(asking.group).is_some_and(|number| known.groups.contains_key(number));
         if !counts && known.groups.len() >= MAX_GROUPS.1 {
-            return refused("full");
+            let Some(spare) = known.spare(now) else { return refused("full") };
+            self.leave(node, spare);
         }
         let Some(number) = self.group(asking.group, now) else { return refused("full") };
-        if self.nodes.get_mut(&node)?.groups.insert(number) {
+        if self.nodes.get_mut(&node)?.speaks_of(number, now) {
             let group = self.groups.get_mut(&number)?;
             group.nodes.insert(node);
             let everywhere = group.keys.iter().filter(|(_, key)| key.everywhere);
@@ -117,6 +118,20 @@ impl State {
             keys.into_iter().for_each(|key| self.learn(node, number, key, None));
         }
         Some((number, by))
+    }
+
+    /// A node does not count a group any more. Without a node and a key the group is gone: a node that names ever new ones has no more than
+    /// its own share of them.
+    fn leave(&mut self, node: u32, number: u32) {
+        if let Some(known) = self.nodes.get_mut(&node) {
+            known.groups.remove(&number);
+        }
+        let Some(group) = self.groups.get_mut(&number) else { return };
+        group.nodes.remove(&node);
+        if group.nodes.is_empty() && group.keys.is_empty() {
+            self.numbers.remove(&group.described);
+            self.groups.remove(&number);
+        }
     }
 
     /// Takes the count of a key.
@@ -177,7 +192,7 @@ impl State {
     pub(crate) fn news(&mut self, name: &str, link: u64, most: usize) -> Option<Vec<CountBatch>> {
         let number = *self.names.get(name)?;
         let node = self.nodes.get_mut(&number)?;
-        if node.links.first() != Some(&link) || node.pending.is_empty() {
+        if !node.is_served_by(link) || node.pending.is_empty() {
             return None;
         }
         let by = By { node: number, incarnation: node.incarnations.last().copied().unwrap_or_default() };
@@ -212,7 +227,11 @@ impl State {
             }
         }
         gone.into_iter().for_each(|(number, key, by)| self.remove(number, key, by));
-        let idle = |node: &Node| node.links.is_empty() && node.parts.is_empty();
+        let left =
+            |(node, known): (&u32, &Node)| known.left(now).into_iter().map(|group| (*node, group)).collect::<Vec<_>>();
+        let left: Vec<(u32, u32)> = self.nodes.iter().flat_map(left).collect();
+        left.into_iter().for_each(|(node, group)| self.leave(node, group));
+        let idle = |node: &Node| !node.has_links() && node.parts.is_empty();
         self.nodes.retain(|number, node| *number == ASKED.node || !idle(node));
         let nodes = &self.nodes;
         self.names.retain(|_, number| nodes.contains_key(number));
@@ -286,6 +305,9 @@ impl State {
         part.weigh(described);
         owner.parts.insert((part.rank, number, key, by));
         (owner.units, self.units) = (owner.units + part.units, self.units + part.units);
+        if fresh && let Some(known) = owner.groups.get_mut(&number) {
+            known.parts += 1;
+        }
 
         let total = match described.kind() {
             CountKind::Set if described.everywhere_from > 0 => known.members_but(None, first).len() as u64,
@@ -329,7 +351,7 @@ impl State {
     fn learn_all(&mut self, node: u32) {
         let Some(learner) = self.nodes.get(&node) else { return };
         let own = learner.parts.iter().map(|(_, number, key, _)| (*number, *key));
-        let everywhere = learner.groups.iter().filter_map(|number| Some((*number, self.groups.get(number)?)));
+        let everywhere = learner.groups.keys().filter_map(|number| Some((*number, self.groups.get(number)?)));
         let everywhere = everywhere.flat_map(|(number, group)| {
             let keys = group.keys.iter().filter(|(_, key)| key.everywhere);
             keys.map(move |(key, _)| (number, *key))
@@ -368,6 +390,9 @@ impl State {
             if let Some(owner) = self.nodes.get_mut(&by.node) {
                 owner.parts.remove(&(part.rank, number, key, by));
                 owner.units -= part.units;
+                if let Some(known) = owner.groups.get_mut(&number) {
+                    known.parts = known.parts.saturating_sub(1);
+                }
             }
             self.units -= part.units;
         }

@@ -6,6 +6,8 @@ use snapshot::{CountBatch, CountGroup, CountKind, CountsUp, KeyCount, KeyMembers
 
 use super::*;
 
+mod groups;
+
 thread_local! {
     static CLOCK: Cell<u64> = const { Cell::new(NOW) };
 }

@@ -29,7 +29,10 @@ impl CounterKey {
             match value(*place, text, exchange).filter(|value| !value.is_empty()) {
                 Some(value) => push(&mut bytes, &value),
                 // Without a value all such callers would count together, and each could be banned for what others did.
-                None => push(&mut bytes, &[b"\0address ", exchange.caller.ip.as_bytes()].concat()),
+                None => {
+                    let network = exchange.caller.network().unwrap_or_default();
+                    push(&mut bytes, &[b"\0address ", network.as_bytes()].concat());
+                }
             }
         }
         content_hash(&bytes).to_vec()

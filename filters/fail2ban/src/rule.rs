@@ -72,20 +72,30 @@ impl Rule {
     /// throw-away identity would take a ban and begin the count of its address anew. So one that was banned is judged by what it has
     /// failed since, and all others by everything that was counted since the last ban on the address.
     pub(crate) fn count(&self, key: &[u8], own: &[u8], host: &dyn Host) -> u32 {
-        let since = |key: &[u8], bans: u32| self.failures.add(host, &[key, &bans.to_le_bytes()].concat(), 1).total();
-        let all = since(key, self.bans.get(host, key).total());
+        let since =
+            |key: &[u8], ban: Option<(u64, u32)>| self.failures.add(host, &[key, &behind(ban)].concat(), 1).total();
+        let all = since(key, self.bans.newest(host, key));
         if own == key {
             return all;
         }
-        match self.bans.get(host, own).total() {
-            0 => all,
-            bans => since(own, bans),
+        match self.bans.newest(host, own) {
+            None => all,
+            ban => since(own, ban),
         }
     }
 
     /// Notes that failures have led to a ban that counts by `own`: for whom it is on they are used up.
     pub(crate) fn note_ban(&self, own: &[u8], host: &dyn Host) {
         self.bans.add(host, own, 1);
+    }
+}
+
+/// What the failures behind a ban are counted by beside their key: by the newest one alone. Were it the number of bans within the window,
+/// it would go down when the oldest one leaves, to failures that have led to a ban already.
+fn behind(ban: Option<(u64, u32)>) -> Vec<u8> {
+    match ban {
+        None => 0_u32.to_le_bytes().to_vec(),
+        Some((slice, bans)) => [slice.to_le_bytes().as_slice(), &bans.to_le_bytes()].concat(),
     }
 }
 

@@ -10,6 +10,9 @@ use crate::messages::{OPERATIONS, OperationSeen, OperationsSeen};
 
 /// The operations that a worker counts between two reports; those beyond count together.
 const MAX_OPERATIONS: usize = 500;
+/// About how many bytes one report has: a longer one than [`exchange::MAX_REPORT`] would be dropped as a whole, and a path alone has up to
+/// some thousand bytes.
+const REPORT_BYTES: usize = 48 * 1024;
 /// The operations of one report.
 const PER_REPORT: usize = 200;
 /// The name that operations beyond have.
@@ -40,7 +43,7 @@ impl Inventory {
     /// Sends what was counted, and begins anew.
     pub(crate) fn send(&self, host: &dyn Host) {
         let counts = self.counts.take();
-        let mut operations = counts.into_iter().map(|((route, path, kind, name), (count, mismatches))| OperationSeen {
+        let operations = counts.into_iter().map(|((route, path, kind, name), (count, mismatches))| OperationSeen {
             route,
             path,
             kind: kind.to_owned(),
@@ -48,12 +51,21 @@ impl Inventory {
             count,
             mismatches,
         });
-        loop {
-            let part: Vec<OperationSeen> = operations.by_ref().take(PER_REPORT).collect();
-            if part.is_empty() {
-                return;
+        let mut report = OperationsSeen::default();
+        let mut bytes = 0_usize;
+        for operation in operations {
+            // Its length and its tag in the report.
+            let more = operation.encoded_len().saturating_add(8);
+            let is_full = report.operations.len() >= PER_REPORT || bytes.saturating_add(more) > REPORT_BYTES;
+            if is_full && !report.operations.is_empty() {
+                host.send_report(OPERATIONS, std::mem::take(&mut report).encode_to_vec());
+                bytes = 0;
             }
-            host.send_report(OPERATIONS, OperationsSeen { operations: part }.encode_to_vec());
+            bytes = bytes.saturating_add(more);
+            report.operations.push(operation);
+        }
+        if !report.operations.is_empty() {
+            host.send_report(OPERATIONS, report.encode_to_vec());
         }
     }
 }

@@ -43,6 +43,14 @@ impl Json {
         }
     }
 
+    /// The members of an object; none of anything else.
+    pub(crate) fn members(&self) -> &[(String, Self)] {
+        match self {
+            Self::Object(members) => members,
+            _ => &[],
+        }
+    }
+
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),

@@ -27,7 +27,7 @@ use prost::Message as _;
 use seclang::body::decode::decode;
 
 use graphql::schema::Schema;
-use graphql::{GraphqlRequest, Rules};
+use graphql::{GraphqlRequest, Rules, persisted};
 use inventory::Inventory;
 use json::Json;
 pub use messages::{
@@ -300,7 +300,7 @@ impl Watched {
     fn without_body(&self, request: &Request, exact: bool) -> Option<Judged> {
         let kind = self.endpoint.kind();
         // Pages and documents below an endpoint are loaded.
-        if !(exact || kind == EndpointKind::Graphql && Parts::of(request.query()).any) {
+        if !(exact || kind == EndpointKind::Graphql && self.asks(request.query())) {
             return None;
         }
         match (kind, request.method.as_slice()) {
@@ -318,24 +318,37 @@ impl Watched {
     }
 
     /// Whether a body below or beside the endpoint may be for it: it has a name of its requests, or escapes or bytes that may hide one; or
-    /// it cannot be read, or goes on where names may be. Uploads are of other types.
+    /// it cannot be read, or goes on where names may be, or is a document without names. Uploads are of other types.
     fn concerns(&self, body: &Plain<'_>, complete: bool, request: &Request) -> bool {
         let Ok(body) = body else { return true };
-        let media = media::of(&request.headers).unwrap_or_default();
+        // In another character set names have other bytes, and of two types one may be that of the endpoint.
+        let Ok(media) = media::of(&request.headers) else { return true };
+        if self.endpoint.kind() == EndpointKind::Graphql && media == media::GRAPHQL {
+            return true;
+        }
         let has_names =
             media.is_empty() || media.ends_with(b"json") || matches!(media.as_slice(), media::GRAPHQL | media::FORM);
         if !complete && (has_names || media::begins_as_json(body)) {
             return true;
         }
         let (body, query): (&[u8], &[u8]) = (body, request.query());
-        let names: &[&[u8]] = match self.endpoint.kind() {
-            EndpointKind::Graphql => &[b"query", b"mutation", b"persisted"],
-            _ => &[b"method"],
+        let names: &[&str] = match self.endpoint.kind() {
+            EndpointKind::Graphql => &["query", "mutation", "persisted"],
+            _ => &["method"],
         };
-        let has = |name: &[u8]| body.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name));
-        let in_pairs =
-            || self.endpoint.kind() == EndpointKind::Graphql && (Parts::of(query).any || Parts::of(body).any);
-        has(b"\\u") || body.contains(&0) || names.iter().any(|name| has(name)) || in_pairs()
+        let has = |name: &&str| body.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name.as_bytes()));
+        let in_pairs = || self.endpoint.kind() == EndpointKind::Graphql && (self.asks(query) || self.asks(body));
+        let refers = || self.denies_stored() && persisted::TELLING.iter().any(has);
+        has(&"\\u") || body.contains(&0) || names.iter().any(has) || in_pairs() || refers()
+    }
+
+    /// Whether a query or a form has parts of a GraphQL request; where stored documents are not allowed, a reference to one as well.
+    fn asks(&self, text: &[u8]) -> bool {
+        Parts::of(text).any || self.denies_stored() && pairs::has_any(text, &persisted::TELLING)
+    }
+
+    fn denies_stored(&self) -> bool {
+        self.endpoint.kind() == EndpointKind::Graphql && self.endpoint.persisted() == Persisted::Deny
     }
 
     /// A body where the protocol has none. Some servers read it all the same.
@@ -424,7 +437,7 @@ impl Watched {
     fn graphql_body(&self, media: &[u8], bytes: &[u8], query: &[u8]) -> Judged {
         let wrong = |violation: Violation| (vec![], vec![violation]);
         // Some servers take parts of a request from the query as well.
-        if Parts::of(query).any {
+        if self.asks(query) {
             return invalid("a request in a body has no parts in its query");
         }
         match media {

@@ -97,7 +97,7 @@ pub struct Limits {
     /// The deepest nesting of fields.
     #[prost(uint32, tag = "4")]
     pub depth: u32,
-    /// The most fields of an operation, fragments expanded.
+    /// The most fields of an operation or a fragment, fragments expanded.
     #[prost(uint32, tag = "5")]
     pub fields: u32,
     /// The most aliases.

@@ -47,10 +47,20 @@ fn is_part(name: &[u8]) -> bool {
 
 /// Whether some server takes a parameter for a part of a GraphQL request.
 fn is_like_part(name: &[u8]) -> bool {
+    PARTS.iter().any(|part| names::equal(bare(name), part.as_bytes()))
+}
+
+/// A name of a parameter, decoded, without what some servers leave out of it.
+pub(crate) fn bare(name: &[u8]) -> &[u8] {
     let leading = name.iter().take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r' | b'[' | b']')).count();
     let name = name.get(leading..).unwrap_or_default();
-    let name = name.split(|byte| matches!(byte, 0 | b'[' | b']')).next().unwrap_or_default();
-    PARTS.iter().any(|part| names::equal(name, part.as_bytes()))
+    name.split(|byte| matches!(byte, 0 | b'[' | b']')).next().unwrap_or_default()
+}
+
+/// Whether some server finds one of these parameters in a query or a form.
+pub(crate) fn has_any(text: &[u8], known: &[&str]) -> bool {
+    let is_known = |name: &[u8]| known.iter().any(|known| names::equal(bare(name), known.as_bytes()));
+    text.split(|byte| matches!(byte, b'&' | b';')).any(|piece| is_known(&split(piece).0))
 }
 
 fn decoded(text: &[u8]) -> Vec<u8> {

@@ -246,6 +246,6 @@ fn schema(name: &str, value: &Json, rules: &RpcRules<'_>) -> Result<(), String> 
 }
 
 /// A name, which a client chose, for people: printable, and of a limited length.
-fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     name.chars().filter(|character| character.is_ascii_graphic()).take(MAX_NAME).collect()
 }

@@ -373,6 +373,25 @@ fn operations_are_counted_and_reported() {
 }
 
 #[test]
+fn reports_are_short_enough_to_be_sent() {
+    let path = format!("/{}", "p".repeat(1000));
+    let plugin = plugin(|step| step.endpoints = vec![endpoint(&path, EndpointKind::Graphql)], &[]);
+    let host = FakeHost::at(1000);
+    for number in 0..400 {
+        let name = "n".repeat(900);
+        let target = format!("{path}?query=query+Q{number}{name}%7Ba%7D");
+        send(&*plugin, &mut exchange("GET", &target, &[]), None, &host);
+    }
+    plugin.on_timer(&host);
+    let reports = host.reports.borrow();
+    assert!(reports.iter().all(|(_, report)| report.len() <= exchange::MAX_REPORT));
+    let seen: Vec<OperationSeen> =
+        reports.iter().flat_map(|(_, report)| OperationsSeen::decode(report.as_slice()).unwrap().operations).collect();
+    assert_eq!((seen.len(), seen.iter().map(|seen| seen.count).sum::<u64>()), (400, 400));
+    assert!(seen.iter().all(|seen| seen.name.len() == 64));
+}
+
+#[test]
 fn a_query_in_the_url_is_judged_although_a_body_is_withheld() {
     let plugin = plugin(|_| {}, &[]);
     let overtaken = |method: &str, path: &str| {

@@ -13,6 +13,7 @@ mod open;
 mod pace;
 mod paces;
 mod report;
+mod silence;
 
 use std::net::IpAddr;
 
@@ -122,6 +123,7 @@ impl Plugin for TrafficGuard {
 
     /// A surge is over with the bucket in which it was calm, whether or not another request comes.
     fn on_timer(&self, host: &dyn Host) {
+        self.paces.begin(host);
         let of = |kind: u8| self.watched.iter().find(|watched| watched.dimension as u8 == kind);
         self.paces.settle_all(|kind| of(kind).map_or(0.0, |watched| watched.floor), host);
         self.open.look(self.limits.bucket(host.now()), |open| {

@@ -4,12 +4,21 @@
 //! are left out, so that a flood does not become usual. A pace that varies by chance, such as that of a few people who ask for whole pages at
 //! once, has room for that: its usual distance from the average is learned as well.
 
+use crate::silence::Silence;
+
 /// How long a surge lasts before its pace is learned after all, in milliseconds: traffic that has grown for good is no alarm for ever.
 const LONGEST_SURGE: u64 = 6 * 3_600_000;
+/// By how many buckets a clock may be behind: another worker's, or that of requests which were held back. By more it was put back.
+pub(crate) const BEHIND: u64 = 2;
 /// How many times its usual distance above the average a bucket is to be expected, and by how much more at most the threshold of a pace that
 /// varies is: five times the usual pace is a surge all the same where the factor is 3.
 const DISTANCES: f64 = 10.0;
 const MOST_ROOM: f64 = 1.65;
+
+/// How many times as long as it is learned a key without a request is kept: by then its usual pace is close to 0.
+const IDLE: u64 = 4;
+/// The longest that a key without a request is kept, in milliseconds.
+pub(crate) const LONGEST_IDLE: u64 = 86_400_000;
 
 /// How paces are learned and judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,6 +95,12 @@ impl Limits {
         now / u64::from(self.millis.max(1))
     }
 
+    /// For how many buckets a caller without a request is kept.
+    pub(crate) fn idle_buckets(&self) -> u64 {
+        let longest = LONGEST_IDLE / u64::from(self.millis.max(1));
+        u64::from(self.learning).saturating_mul(IDLE).min(longest)
+    }
+
     /// Requests in a bucket at a pace in requests per second.
     pub(crate) fn in_bucket(&self, per_second: f64) -> f64 {
         per_second * f64::from(self.millis) / 1000.0
@@ -120,9 +135,22 @@ impl Pace {
         self.learned >= limits.warmup
     }
 
-    /// Counts `by` requests in a bucket. `floor` is the least that is taken for usual, in requests in a bucket.
-    pub(crate) fn add(mut self, by: u32, bucket: u64, limits: &Limits, floor: f64) -> Moment {
-        let mut turn = self.pass(bucket, limits, floor);
+    /// Counts requests on a node that was never silent.
+    #[cfg(test)]
+    pub(crate) fn add(self, by: u32, bucket: u64, limits: &Limits, floor: f64) -> Moment {
+        self.add_after(&Silence::default(), (by, bucket), limits, floor)
+    }
+
+    /// Counts `by` requests in a bucket. `floor` is the least that is taken for usual, in requests in a bucket; `silence` is when the
+    /// node had no request at all.
+    pub(crate) fn add_after(
+        mut self,
+        silence: &Silence,
+        (by, bucket): (u32, u64),
+        limits: &Limits,
+        floor: f64,
+    ) -> Moment {
+        let mut turn = self.pass(bucket, silence, limits, floor);
         self.count = self.count.saturating_add(by);
         let threshold = limits.threshold(&self, floor);
         if self.since != 0 {
@@ -138,11 +166,15 @@ impl Pace {
     }
 
     /// Goes on to a bucket: those before it are closed.
-    fn pass(&mut self, bucket: u64, limits: &Limits, floor: f64) -> Turn {
-        // Buckets of another length count other numbers, and a clock that was put back far begins anew.
+    fn pass(&mut self, bucket: u64, silence: &Silence, limits: &Limits, floor: f64) -> Turn {
+        // Buckets of another length would count other numbers, and a clock that was put back far begins anew.
         if self.millis != limits.millis || self.bucket.saturating_sub(bucket) > u64::from(limits.learning) {
             *self = Self::new(limits, bucket, 0, false);
             return Turn::None;
+        }
+        // Buckets come a second time: what they have counted is no part of them, while what is usual has not changed.
+        if self.bucket.saturating_sub(bucket) > BEHIND {
+            return self.put_back(bucket);
         }
         // A clock that is a little behind counts into the current bucket.
         let passed = bucket.saturating_sub(self.bucket);
@@ -164,10 +196,24 @@ impl Pace {
         if !in_surge || is_new_pace || f64::from(self.count) <= threshold {
             self.learn(f64::from(self.count), threshold, limits);
         }
-        self.learn_idle(passed.saturating_sub(1), limits);
+        if silence.forgotten_until(limits) > self.bucket {
+            // By now another pace may be usual, as in the morning after a night: it is learned anew.
+            *self = Self::new(limits, bucket, 0, false);
+            return turn;
+        }
+        let silent = silence.behind(self.bucket);
+        self.learn_idle(passed.saturating_sub(1).saturating_sub(silent), limits);
         self.before = if passed == 1 { self.count } else { 0 };
         (self.count, self.bucket) = (0, bucket);
         turn
+    }
+
+    /// Goes back to a bucket with a clock that was put back. A surge is over: how long it has lasted is not known any more.
+    fn put_back(&mut self, bucket: u64) -> Turn {
+        let (since, peak) = (self.since, self.peak);
+        let buckets = self.bucket.saturating_sub(since);
+        (self.bucket, self.count, self.before, self.since) = (bucket, 0, 0, 0);
+        if since == 0 { Turn::None } else { Turn::Ends { buckets, peak, since } }
     }
 
     /// Takes a bucket into the average.

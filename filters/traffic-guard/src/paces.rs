@@ -1,6 +1,6 @@
 //! The paces of all keys, shared by the workers of a node.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
 
@@ -9,12 +9,9 @@ use node_state::{Records, Sketch, edit};
 
 use crate::held::{Due, Held};
 use crate::messages::Dimension;
-use crate::pace::{Limits, Moment, Pace, Turn};
+use crate::pace::{BEHIND, LONGEST_IDLE, Limits, Moment, Pace, Turn};
+use crate::silence::NodeSilence;
 
-/// The longest that a key without a request is kept, in milliseconds.
-const LONGEST_IDLE: u64 = 86_400_000;
-/// How many times as long as it is learned a key without a request is kept: by then its usual pace is close to 0.
-const IDLE: u64 = 4;
 /// The places of a row of the sketch: 2 MiB.
 const WIDTH: u32 = 1 << 16;
 /// How long the sketch counts, in milliseconds.
@@ -34,6 +31,10 @@ pub(crate) struct Paces {
     noted: RefCell<HashSet<(u8, Rc<str>)>>,
     /// What the node has still to count.
     held: Held,
+    /// When the node had no request at all.
+    silence: NodeSilence,
+    /// The bucket in which this guard began to work.
+    begun: Cell<Option<u64>>,
 }
 
 impl Paces {
@@ -44,22 +45,30 @@ impl Paces {
             sketch: Sketch::new("traffic.sketch", WIDTH, SKETCH_MILLIS as u64),
             noted: RefCell::default(),
             held: Held::default(),
+            silence: NodeSilence::new(&limits),
+            begun: Cell::default(),
         }
     }
 
-    /// Notes since when the node watches callers of a route in a dimension. Routes do not tell it alone: a database of networks may come
-    /// later than the traffic, and then no network was slow before.
+    /// The guard is at work: from now on it sees the callers of all its routes, also of those that none has asked for yet.
+    pub(crate) fn begin(&self, host: &dyn Host) {
+        if self.begun.get().is_none() {
+            self.begun.set(Some(self.limits.bucket(host.now())));
+        }
+    }
+
+    /// Notes since when the node watches callers of a route in a dimension: since the guard is at work, but not for longer than it has
+    /// seen such callers at all. A database of networks may come later than the traffic, and then no network was slow before.
     fn note(&self, dimension: Dimension, route: &Rc<str>, host: &dyn Host) {
         let Ok(mut noted) = self.noted.try_borrow_mut() else { return };
         let of_worker = (dimension as u8, Rc::clone(route));
         if noted.contains(&of_worker) {
             return;
         }
-        let bucket = self.limits.bucket(host.now());
-        let stored = edit(host.shared(), &self.watched_key(dimension, route), |known| {
-            let stands = read_number(known).is_some_and(|since| since <= bucket);
-            ((), (!stands).then(|| bucket.to_le_bytes().to_vec()))
-        });
+        let now = self.limits.bucket(host.now());
+        let first = earliest(&self.dimension_key(dimension), now, now, host);
+        let since = first.map(|first| first.max(self.begun.get().unwrap_or(now)).min(now));
+        let stored = since.and_then(|since| earliest(&self.watched_key(dimension, route), since, now, host));
         // Without the note its callers are unknown, and it is noted another time.
         if stored.is_some() {
             if noted.len() >= MAX_NOTED {
@@ -72,12 +81,24 @@ impl Paces {
     /// Whether callers of a route were watched for long enough that one without a record is known to have been slow.
     fn is_watched(&self, dimension: Dimension, route: &Rc<str>, host: &dyn Host) -> bool {
         let since = host.shared().get(&self.watched_key(dimension, route)).and_then(|(value, _)| read_number(&value));
-        let passed = since.and_then(|since| self.limits.bucket(host.now()).checked_sub(since));
+        // A silence that outlasts the records has the node begin to watch anew.
+        let anew = self.silence.last(&self.limits, host).forgotten_until(&self.limits);
+        let passed = since.and_then(|since| self.limits.bucket(host.now()).checked_sub(since.max(anew)));
         passed.is_some_and(|passed| passed >= u64::from(self.limits.warmup))
     }
 
     fn watched_key(&self, dimension: Dimension, route: &str) -> String {
         format!("traffic.watched/{}/{}/{route}", self.limits.millis, dimension as u8)
+    }
+
+    fn dimension_key(&self, dimension: Dimension) -> String {
+        format!("traffic.seen/{}/{}", self.limits.millis, dimension as u8)
+    }
+
+    /// A key with its dimension in front, and the length of its buckets: guards with other buckets count apart. With one pace for both,
+    /// each would begin it anew, and a caller of both would never have a pace.
+    fn full(&self, dimension: Dimension, key: &[u8]) -> Vec<u8> {
+        [&[dimension as u8], self.limits.millis.to_le_bytes().as_slice(), key].concat()
     }
 
     /// Counts `by` requests of a key; `None` for a caller that is too slow to be watched. `route` is the id of the route of the
@@ -90,7 +111,9 @@ impl Paces {
         host: &dyn Host,
     ) -> Option<Moment> {
         let now = host.now();
-        let full = [&[dimension as u8], key].concat();
+        self.begin(host);
+        self.silence.heard(&self.limits, host);
+        let full = self.full(dimension, key);
         let floor_in_bucket = self.limits.in_bucket(floor);
         let by = match self.held.keep(&full, by, &self.limits, now) {
             Ok(moment) => return moment,
@@ -113,16 +136,18 @@ impl Paces {
         }
     }
 
-    /// Far from a threshold this changes no surge.
+    /// Far from a threshold this changes no surge. What a worker settles late is no sign of a clock that was put back.
     fn settle(&self, full: &[u8], due: Due, floor: f64, host: &dyn Host) {
-        if self.add((full, None), (due.count, due.bucket), floor, host).is_none() {
+        let now = self.limits.bucket(host.now());
+        let bucket = due.bucket.clamp(now.saturating_sub(BEHIND), now);
+        if self.add((full, None), (due.count, bucket), floor, host).is_none() {
             self.sketch.add(host.shared(), full, due.count, host.now());
         }
     }
 
     /// The pace of a key without a further request: the buckets that are over are closed. `None` for a key without a record.
     pub(crate) fn look(&self, (dimension, key): (Dimension, &[u8]), floor: f64, host: &dyn Host) -> Option<Moment> {
-        let full = [&[dimension as u8], key].concat();
+        let full = self.full(dimension, key);
         let bucket = self.limits.bucket(host.now());
         self.add((&full, None), (0, bucket), self.limits.in_bucket(floor), host)
     }
@@ -167,13 +192,13 @@ impl Paces {
         let kind = key.first().copied().unwrap_or_default();
         let idle = match kind == Dimension::Route as u8 {
             true => LONGEST_IDLE,
-            false => u64::from(limits.millis).saturating_mul(u64::from(limits.learning)).saturating_mul(IDLE),
+            false => limits.idle_buckets().saturating_mul(u64::from(limits.millis)),
         };
-        let until = now.saturating_add(idle.min(LONGEST_IDLE));
+        let (until, silence) = (now.saturating_add(idle), self.silence.last(limits, host));
         let updated = self.records.update(host.shared(), key, now, weight, |known| {
             let known = known.and_then(|value| Pace::decode(value.split_first()?.1)).or(first);
             let Some(pace) = known else { return (None, None) };
-            let moment = pace.add(by, bucket, limits, floor);
+            let moment = pace.add_after(&silence, (by, bucket), limits, floor);
             (Some(moment), Some(([&[kind], moment.pace.encode().as_slice()].concat(), until)))
         });
         // What was not stored is told by the next request.
@@ -188,6 +213,15 @@ fn weight(record: &[u8]) -> u64 {
         Some((_, pace)) => Pace::decode(pace).map_or(0, |pace| pace.weight()),
         None => 0,
     }
+}
+
+/// Keeps the earlier of a bucket and the one that all workers share under a key, which is none that is still to come: the one that stands.
+fn earliest(key: &str, bucket: u64, now: u64, host: &dyn Host) -> Option<u64> {
+    edit(host.shared(), key, |known| {
+        let known = read_number(known);
+        let stands = known.filter(|known| *known <= now).map_or(bucket, |known| known.min(bucket));
+        (stands, (known != Some(stands)).then(|| stands.to_le_bytes().to_vec()))
+    })
 }
 
 fn read_number(bytes: &[u8]) -> Option<u64> {

@@ -67,6 +67,31 @@ fn failures_leave_the_window() {
 }
 
 #[test]
+fn failures_that_led_to_a_ban_lead_to_no_other_one_when_an_earlier_ban_leaves_the_window() {
+    for user in [None, Some("ada")] {
+        let host = FakeHost::at(NOW);
+        let short = Fail2BanRule { ban_millis: MINUTE, ..limits(5) };
+        let step = Fail2BanStep { general: Some(short), ..step() };
+        let plugin = build(&step.encode_to_vec(), &mut Build::new(std::iter::empty())).unwrap();
+        let bans_after = |seconds: u64, failures: usize| {
+            host.clock.set(NOW + seconds * 1000);
+            for _ in 0..failures {
+                let response = Response { status: 401, ..Response::default() };
+                let mut exchange = Exchange { response: Some(response), ..Exchange::default() };
+                exchange.caller.ip = "192.0.2.1".into();
+                exchange.caller.user = user.map(str::to_owned);
+                let _ = plugin.response(&mut exchange, false, &mut Slot::default(), &host);
+            }
+            banned(&host).len()
+        };
+        assert_eq!((bans_after(0, 5), bans_after(400, 5)), (1, 2), "{user:?}");
+        // The first ban leaves after 660 s.
+        assert_eq!((bans_after(700, 1), bans_after(701, 3)), (2, 2), "{user:?}");
+        assert_eq!(bans_after(702, 1), 3, "{user:?}: the fifth behind the second ban");
+    }
+}
+
+#[test]
 fn only_the_statuses_of_the_configuration_are_failures() {
     let range = Fail2BanRule { statuses: vec![StatusRange { first: 500, last: 599 }], ..limits(1) };
     let chain = chain(&Fail2BanStep { general: Some(range), ..step() });

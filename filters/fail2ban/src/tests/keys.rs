@@ -65,6 +65,8 @@ fn a_place_without_a_value_counts_by_the_address() {
             key(&[part(place, "x-key")], &exchange)
         };
         assert_ne!(of("192.0.2.1"), of("192.0.2.2"), "{place:?}");
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff"), "{place:?}: of IPv6 by the network");
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"), "{place:?}");
     }
 }
 

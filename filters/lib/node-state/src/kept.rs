@@ -19,6 +19,8 @@ type Hash = [u8; 32];
 #[derive(Debug, Clone, Copy)]
 pub struct KeptParts<'a> {
     filter: &'a str,
+    /// So many values that are no longer in use stay.
+    spare: usize,
 }
 
 /// A value in the index.
@@ -32,7 +34,7 @@ impl<'a> KeptParts<'a> {
     /// Those of the filter with this name.
     #[must_use]
     pub fn of(filter: &'a str) -> Self {
-        Self { filter }
+        Self { filter, spare: MAX_SPARE }
     }
 
     /// The value with this hash; `None` where it is not kept. Whether the bytes have the hash is for the caller to check.
@@ -44,27 +46,42 @@ impl<'a> KeptParts<'a> {
 
     /// Keeps the values that are in use from now on; those without bytes are kept already, or not at all.
     pub fn keep(&self, data: &dyn SharedData, in_use: &[(Hash, &[u8])]) {
-        let gone = edit(data, &self.index_key(), |index| {
+        let edited = edit(data, &self.index_key(), |index| {
             let before = records(index);
             let is_kept = |hash: &Hash| before.iter().find(|record| record.hash == *hash);
-            let mut current = Vec::with_capacity(in_use.len());
+            let (mut current, mut new) = (Vec::with_capacity(in_use.len()), Vec::new());
             for (hash, value) in in_use {
                 let kept = is_kept(hash).copied();
-                if kept.is_none() && !value.is_empty() {
-                    // A conflict is impossible without a token.
-                    let _written = data.set(&self.value_key(hash), value, None);
+                if kept.is_none() {
+                    new.push(*hash);
                 }
                 let length = u32::try_from(value.len()).unwrap_or(u32::MAX);
                 current.extend(kept.or((length > 0).then_some(Record { hash: *hash, length })));
             }
             let mut spare: Vec<Record> = before.iter().filter(|record| !current.contains(record)).copied().collect();
-            let gone = spare.drain(..excess(&spare)).collect::<Vec<_>>();
+            let gone = spare.drain(..excess(&spare, self.spare)).collect::<Vec<_>>();
             spare.extend(current);
             let changed = (spare != before).then(|| spare.iter().flat_map(Record::bytes).collect());
-            (gone, changed)
+            ((gone, new), changed)
         });
-        for record in gone.unwrap_or_default() {
-            let _written = data.set(&self.value_key(&record.hash), &[], None);
+        let (gone, new) = edited.unwrap_or_default();
+        for (hash, value) in in_use.iter().filter(|(_, value)| !value.is_empty()) {
+            // Behind the index, so that a worker that empties it meanwhile sees it there, or sees that it was written. One that is in the
+            // index may be empty: a worker that has just added it had not come to write it.
+            if new.contains(hash) || self.get(data, hash).is_none() {
+                // A conflict is impossible without a token.
+                let _written = data.set(&self.value_key(hash), value, None);
+            }
+        }
+        gone.iter().for_each(|record| self.empty(data, &record.hash));
+    }
+
+    /// Empties a value that has left the index, unless another worker has put it back.
+    fn empty(&self, data: &dyn SharedData, hash: &Hash) {
+        let Some((_, token)) = data.get(&self.value_key(hash)) else { return };
+        let index = data.get(&self.index_key()).map(|(index, _)| records(&index)).unwrap_or_default();
+        if !index.iter().any(|record| record.hash == *hash) {
+            let _written_meanwhile = data.set(&self.value_key(hash), &[], Some(token));
         }
     }
 
@@ -89,10 +106,10 @@ impl Record {
     }
 }
 
-/// How many of the oldest have to go.
-fn excess(spare: &[Record]) -> usize {
+/// How many of the oldest have to go, so that at most so many stay.
+fn excess(spare: &[Record], most: usize) -> usize {
     let mut left = SPARE;
-    let fit = spare.iter().rev().take(MAX_SPARE).take_while(|record| {
+    let fit = spare.iter().rev().take(most).take_while(|record| {
         let length = usize::try_from(record.length).unwrap_or(usize::MAX);
         let fits = length <= left;
         left = left.saturating_sub(length);
@@ -115,8 +132,9 @@ fn records(index: &[u8]) -> Vec<Record> {
 mod tests {
     use super::*;
     use crate::MemorySharedData;
+    use crate::testing::run;
 
-    const KEPT: KeptParts<'_> = KeptParts { filter: "preset" };
+    const KEPT: KeptParts<'_> = KeptParts { filter: "preset", spare: MAX_SPARE };
 
     fn hash(number: u8) -> Hash {
         [number; 32]
@@ -163,5 +181,34 @@ mod tests {
         KEPT.keep(&data, &[(hash(1), b"one")]);
         assert_eq!(KEPT.get(&data, &hash(1)).unwrap(), b"one");
         assert_eq!(records(&data.get("svc.parts/preset").unwrap().0).len(), 1);
+    }
+
+    #[test]
+    fn a_value_that_is_empty_is_written_again() {
+        let data = MemorySharedData::default();
+        KEPT.keep(&data, &[(hash(1), b"one")]);
+        data.set(&KEPT.value_key(&hash(1)), b"", None).unwrap();
+        assert_eq!(KEPT.get(&data, &hash(1)), None);
+        KEPT.keep(&data, &[(hash(1), b"one")]);
+        assert_eq!(KEPT.get(&data, &hash(1)).unwrap(), b"one");
+    }
+
+    #[test]
+    fn what_the_index_has_is_there_whichever_worker_keeps_it() {
+        const FEW: KeptParts<'_> = KeptParts { filter: "preset", spare: 1 };
+        for seed in 0..300 {
+            // Each worker goes through configurations that have one value in common with others' now and then.
+            run(seed, 3, |data, worker| {
+                for round in 0..6_u8 {
+                    let number = (round + worker as u8) % 4;
+                    FEW.keep(data, &[(hash(number), &[number; 3])]);
+                }
+                data.set(&format!("done/{worker}"), b"", None).unwrap();
+                while (0..3).any(|other| data.get(&format!("done/{other}")).is_none()) {}
+                let index = data.get(&FEW.index_key()).unwrap().0;
+                let empty = records(&index).iter().find(|record| FEW.get(data, &record.hash).is_none()).copied();
+                assert_eq!(empty, None, "seed {seed}");
+            });
+        }
     }
 }

@@ -97,13 +97,13 @@ pub struct EndpointConfig {
     /// GraphQL: the deepest nesting of fields: 1 to 100.
     #[serde(default = "depth")]
     pub max_depth: u32,
-    /// GraphQL: the most fields of an operation: 1 to 100000.
+    /// GraphQL: the most fields of an operation or a fragment: 1 to 100000.
     #[serde(default = "fields")]
     pub max_fields: u32,
-    /// GraphQL: the most aliases of an operation: 0 to 10000.
+    /// GraphQL: the most aliases of an operation or a fragment: 0 to 10000.
     #[serde(default = "aliases")]
     pub max_aliases: u32,
-    /// GraphQL: the most directives of an operation: 0 to 10000.
+    /// GraphQL: the most directives of an operation or a fragment: 0 to 10000.
     #[serde(default = "directives")]
     pub max_directives: u32,
     /// GraphQL: whether the schema may be asked for.

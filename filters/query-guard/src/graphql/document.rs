@@ -50,6 +50,7 @@ pub(crate) struct Variable<'a> {
     pub(crate) name: &'a str,
     pub(crate) of: Type<'a>,
     pub(crate) default: Option<Value<'a>>,
+    pub(crate) directives: Vec<Directive<'a>>,
 }
 
 /// A directive at its place.
@@ -204,9 +205,8 @@ impl<'a> Parser<'a> {
                 self.expect(b':', "expected the type of a variable")?;
                 let of = self.of_type(0)?;
                 let default = if self.take(b'=')? { Some(self.value(0)?) } else { None };
-                // Of declarations they change nothing.
-                self.directives()?;
-                variables.push(Variable { name, of, default });
+                let directives = self.directives()?;
+                variables.push(Variable { name, of, default, directives });
                 if self.take(b')')? {
                     break;
                 }

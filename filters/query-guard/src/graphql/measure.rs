@@ -45,6 +45,16 @@ impl Size {
         self.aliases = self.aliases.saturating_add(other.aliases);
         self.directives = self.directives.saturating_add(other.directives);
     }
+
+    /// The larger one in each respect.
+    fn max(self, other: Self) -> Self {
+        Self {
+            depth: self.depth.max(other.depth),
+            fields: self.fields.max(other.fields),
+            aliases: self.aliases.max(other.aliases),
+            directives: self.directives.max(other.directives),
+        }
+    }
 }
 
 impl<'d, 'a> Measure<'d, 'a> {
@@ -53,17 +63,35 @@ impl<'d, 'a> Measure<'d, 'a> {
         Self { document, by_name, known: vec![State::New; document.fragments.len()] }
     }
 
-    /// The size of an operation.
-    pub(crate) fn operation(&mut self, place: usize) -> Result<Size, Unmeasured> {
-        let Some(operation) = self.document.operations.get(place) else { return Ok(Size::default()) };
-        let mut size = self.selection(&operation.selection, 0)?;
-        size.directives = size.directives.saturating_add(count(operation.directives.len()));
-        Ok(size)
+    /// The largest sizes of all operations and fragments: servers parse and validate fragments that no operation uses, too. With an error
+    /// of the first definition that cannot be measured, beside the sizes of the others.
+    pub(crate) fn largest(&mut self) -> (Size, Result<(), Unmeasured>) {
+        let (mut largest, mut outcome) = (Size::default(), Ok(()));
+        let mut take = |measured: Result<Size, Unmeasured>| match measured {
+            Ok(size) => largest = largest.max(size),
+            Err(error) => outcome = outcome.and(Err(error)),
+        };
+        // After an error, fragments stay under way: each later one that uses them would be called a cycle.
+        for place in 0..self.document.fragments.len() {
+            let measured = self.fragment(place, 0);
+            take(measured);
+            if measured.is_err() {
+                break;
+            }
+        }
+        (0..self.document.operations.len()).for_each(|place| take(self.operation(place)));
+        (largest, outcome)
     }
 
-    /// Measures fragments that no operation uses, too: they may not be a way to hide a cycle.
-    pub(crate) fn fragments(&mut self) -> Result<(), Unmeasured> {
-        (0..self.document.fragments.len()).try_for_each(|place| self.fragment(place, 0).map(|_| ()))
+    /// The size of an operation.
+    fn operation(&mut self, place: usize) -> Result<Size, Unmeasured> {
+        let Some(operation) = self.document.operations.get(place) else { return Ok(Size::default()) };
+        let mut size = self.selection(&operation.selection, 0)?;
+        let of_variables = operation.variables.iter().map(|variable| &variable.directives);
+        for directives in of_variables.chain([&operation.directives]) {
+            size.directives = size.directives.saturating_add(count(directives.len()));
+        }
+        Ok(size)
     }
 
     fn selection(&mut self, selection: &'d [Selection<'a>], nested: usize) -> Result<Size, Unmeasured> {

@@ -3,22 +3,24 @@
 pub(crate) mod document;
 pub(crate) mod lexer;
 mod measure;
+pub(crate) mod persisted;
 pub(crate) mod schema;
 #[cfg(feature = "control")]
 pub(crate) mod sdl;
+mod uses;
 mod validate;
 
 use std::collections::HashSet;
 
-use snapshot::{content_hash, hex};
-
 use crate::json::Json;
 use crate::messages::{Limits, Persisted};
-use crate::pairs::PARTS;
+use crate::pairs::{PARTS, bare};
+use crate::rpc::shown;
 use crate::violation::{Mismatch, Violation};
 
 use document::{Document, MAX_NESTING, Operation, OperationKind, Selection};
-use measure::{Measure, Size, Unmeasured};
+use measure::{Measure, Unmeasured};
+use persisted::Reference;
 use schema::Schema;
 use validate::Validator;
 
@@ -32,6 +34,7 @@ pub(crate) struct GraphqlRequest {
     pub(crate) operation: Option<String>,
     pub(crate) variables: Option<Json>,
     pub(crate) extensions: Option<Json>,
+    pub(crate) reference: Option<Reference>,
 }
 
 /// What an endpoint takes.
@@ -70,11 +73,15 @@ impl GraphqlRequest {
             Some(array) if array.is_empty_array() => Ok(None),
             Some(_) => Err(Violation::new(Mismatch::InvalidRequest, format!("expected an object as `{name}`"))),
         };
+        let texts = value.members().iter().filter(|(_, value)| value.text().is_some_and(|text| !text.is_empty()));
+        let reference = Reference::of(texts.map(|(name, _)| name.as_bytes()));
         Ok(Self {
-            query: text("query")?,
+            // Clients write an empty document beside a reference.
+            query: text("query")?.filter(|text| !(reference.is_some() && text.is_empty())),
             operation: text("operationName")?,
             variables: object("variables")?,
             extensions: object("extensions")?,
+            reference,
         })
     }
 
@@ -101,18 +108,14 @@ impl GraphqlRequest {
                 Err(error) => Err(wrong(format!("`{name}`: {error}"))),
             }
         };
+        let texts = pairs.iter().filter(|(_, value)| !value.is_empty());
         Ok(Self {
             query: text("query")?,
             operation: text("operationName")?,
             variables: object("variables")?,
             extensions: object("extensions")?,
+            reference: Reference::of(texts.map(|(name, _)| bare(name))),
         })
-    }
-
-    /// The hash of a persisted query.
-    fn hash(&self) -> Option<&str> {
-        let of = |name: &str, inner: &str| self.extensions.as_ref()?.get(name)?.get(inner)?.text();
-        of("persistedQuery", "sha256Hash")
     }
 
     /// Judges the request: its operation as far as it is known, and what does not match.
@@ -120,18 +123,7 @@ impl GraphqlRequest {
         let persisted = Named { kind: "persisted", name: "(by hash)".to_owned() };
         let unknown = Named { kind: "query", name: "(unread)".to_owned() };
         let one = |kind: Mismatch, detail: &str| vec![Violation::new(kind, detail)];
-        let hash = self.hash();
-        let Some(text) = &self.query else {
-            let found = match (hash, rules.persisted) {
-                (None, _) => one(Mismatch::InvalidRequest, "the request has no `query`"),
-                (Some(_), Persisted::Deny) => one(Mismatch::Persisted, "persisted queries are not allowed"),
-                (Some(hash), _) if !is_hash(hash) => {
-                    one(Mismatch::Persisted, "expected a hash of 64 hexadecimal digits")
-                }
-                (Some(_), _) => Vec::new(),
-            };
-            return (persisted, found);
-        };
+        let Some(text) = &self.query else { return (persisted, self.without_document(rules.persisted)) };
         if rules.persisted == Persisted::Only {
             return (unknown, one(Mismatch::Persisted, "only persisted queries are allowed"));
         }
@@ -150,14 +142,7 @@ impl GraphqlRequest {
                 );
             }
         };
-        let mut found = Vec::new();
-        if let Some(hash) = hash {
-            if rules.persisted == Persisted::Deny {
-                found.push(Violation::new(Mismatch::Persisted, "persisted queries are not allowed"));
-            } else if !hash.eq_ignore_ascii_case(&hex(&content_hash(text.as_bytes()))) {
-                found.push(Violation::new(Mismatch::Persisted, "the hash is not that of the document"));
-            }
-        }
+        let mut found = self.beside_document(text, rules.persisted);
         let selected = match select(&document, self.operation.as_deref()) {
             Ok(selected) => selected,
             Err(detail) => {
@@ -175,8 +160,8 @@ impl GraphqlRequest {
         if !rules.introspection && introspects(&document) {
             found.push(Violation::new(Mismatch::Introspection, "introspection is not allowed"));
         }
-        let measurable = measure(&document, &rules.limits, &mut found);
-        if let Some(schema) = rules.schema.filter(|_| measurable) {
+        let is_within = measure(&document, &rules.limits, &mut found);
+        if let Some(schema) = rules.schema.filter(|_| is_within) {
             let validator = Validator::new(schema, &document);
             if let Err(detail) = validator.check(selected, self.variables.as_ref()) {
                 found.push(Violation::new(Mismatch::Schema, detail));
@@ -186,22 +171,9 @@ impl GraphqlRequest {
     }
 }
 
-/// Compares the sizes with the limits; `false` where they cannot be known.
+/// Compares the sizes with the limits; `false` where they cannot be known or one is exceeded: a schema is too much work then.
 fn measure(document: &Document<'_>, limits: &Limits, found: &mut Vec<Violation>) -> bool {
-    let mut measure = Measure::new(document);
-    let mut largest = Size::default();
-    let mut outcome = measure.fragments();
-    for place in 0..document.operations.len() {
-        match measure.operation(place) {
-            Ok(size) => {
-                largest.depth = largest.depth.max(size.depth);
-                largest.fields = largest.fields.max(size.fields);
-                largest.aliases = largest.aliases.max(size.aliases);
-                largest.directives = largest.directives.max(size.directives);
-            }
-            Err(error) => outcome = outcome.and(Err(error)),
-        }
-    }
+    let (largest, outcome) = Measure::new(document).largest();
     match outcome {
         Ok(()) => {}
         Err(Unmeasured::Cycle) => found.push(Violation::new(Mismatch::Syntax, "a fragment contains itself")),
@@ -210,6 +182,7 @@ fn measure(document: &Document<'_>, limits: &Limits, found: &mut Vec<Violation>)
             found.push(Violation::new(Mismatch::Depth, format!("fragments are nested more than {MAX_NESTING} deep")));
         }
     }
+    let mut within = outcome.is_ok();
     for (kind, size, limit, what) in [
         (Mismatch::Depth, largest.depth, limits.depth, "levels of fields"),
         (Mismatch::Fields, largest.fields, limits.fields, "fields"),
@@ -217,10 +190,14 @@ fn measure(document: &Document<'_>, limits: &Limits, found: &mut Vec<Violation>)
         (Mismatch::Directives, largest.directives, limits.directives, "directives"),
     ] {
         if size > u64::from(limit) {
-            found.push(Violation::new(kind, format!("an operation has {size} {what}, and {limit} are allowed")));
+            within = false;
+            found.push(Violation::new(
+                kind,
+                format!("an operation or a fragment has {size} {what}, and {limit} are allowed"),
+            ));
         }
     }
-    outcome.is_ok()
+    within
 }
 
 /// The operation that is executed.
@@ -267,21 +244,17 @@ fn introspects(document: &Document<'_>) -> bool {
         || document.fragments.iter().any(|fragment| within(&fragment.selection))
 }
 
-/// The name of an operation, or what it selects first.
+/// The name of an operation, or what it selects first; as long as names are shown.
 fn name(operation: &Operation<'_>) -> Named {
     let fields = operation.selection.iter().filter_map(|part| match part {
-        Selection::Field(field) => Some(field.name),
+        Selection::Field(field) => Some(shown(field.name)),
         _ => None,
     });
     let name = match operation.name {
-        Some(name) => name.to_owned(),
+        Some(name) => shown(name),
         None => format!("{{{}}}", fields.take(NAMING_FIELDS).collect::<Vec<_>>().join(" ")),
     };
     Named { kind: operation.kind.word(), name }
-}
-
-fn is_hash(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]

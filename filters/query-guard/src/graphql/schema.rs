@@ -36,7 +36,7 @@ pub(crate) struct FieldDefinition {
 }
 
 /// A type where it is used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TypeRef {
     Named(usize),
     List(Box<TypeRef>),

@@ -3,6 +3,8 @@ use std::fmt::Write as _;
 use super::*;
 use crate::json;
 
+mod stored;
+
 #[cfg(feature = "control")]
 const SHOP: &str = r#"
 """The shop."""
@@ -100,8 +102,23 @@ fn sizes_are_limited() {
     assert_eq!(kinds("{a:x b:x c:x d:x e:x}"), []);
     assert_eq!(kinds("{a:x b:x c:x d:x e:x f:x}"), [Mismatch::Aliases]);
     assert_eq!(kinds("{x @a @a @a @a @a @a}"), [Mismatch::Directives]);
+    assert_eq!(kinds("query($a: A @a @a @a, $b: B = 1 @a) @a {x}"), []);
+    assert_eq!(kinds("query($a: A @a @a @a, $b: B = 1 @a @a) @a {x}"), [Mismatch::Directives], "those of variables");
     assert_eq!(kinds(&format!("{{{}}}", "x ".repeat(101))), [Mismatch::Fields]);
     assert_eq!(kinds(&format!("{{x(a: \"{}\")}}", "x".repeat(100_000))), [Mismatch::DocumentTooLarge]);
+}
+
+#[test]
+fn a_fragment_that_nothing_uses_is_limited_as_an_operation_is() {
+    let unused = |selection: &str| kinds(&format!("{{x}} fragment f on T {selection}"));
+    assert_eq!(unused("@a @a @a @a @a {a:x b:x c:x d:x e{b{c{d{e{f{g{h}}}}}}}}"), []);
+    assert_eq!(unused("{a{b{c{d{e{f{g{h{i}}}}}}}}}"), [Mismatch::Depth]);
+    assert_eq!(unused(&format!("{{{}}}", "x ".repeat(101))), [Mismatch::Fields]);
+    assert_eq!(unused("{a:x b:x c:x d:x e:x f:x}"), [Mismatch::Aliases]);
+    assert_eq!(unused("{x @a @a @a @a @a @a}"), [Mismatch::Directives]);
+    assert_eq!(unused("@a @a @a {x @a @a @a}"), [Mismatch::Directives]);
+    let through_another = format!("{{x}} fragment f on T {{...g ...g}} fragment g on T {{{}}}", "x ".repeat(51));
+    assert_eq!(kinds(&through_another), [Mismatch::Fields]);
 }
 
 #[test]
@@ -180,27 +197,13 @@ fn the_operation_is_the_one_that_is_executed() {
 }
 
 #[test]
-fn persisted_queries_are_taken_by_their_hash() {
-    let hash = hex(&content_hash(b"{a}"));
-    let request = |query: Option<&str>, hash: &str| {
-        let extensions = format!(r#"{{"persistedQuery":{{"version":1,"sha256Hash":"{hash}"}}}}"#);
-        let extensions = Some(json::read(extensions.as_bytes()).unwrap());
-        GraphqlRequest { query: query.map(str::to_owned), extensions, ..GraphqlRequest::default() }
-    };
-    for (query, hash, persisted, fits) in [
-        (None, hash.as_str(), Persisted::Allow, true),
-        (None, hash.as_str(), Persisted::Only, true),
-        (None, hash.as_str(), Persisted::Deny, false),
-        (None, "abc", Persisted::Allow, false),
-        (Some("{a}"), hash.as_str(), Persisted::Allow, true),
-        (Some("{b}"), hash.as_str(), Persisted::Allow, false),
-        (Some("{a}"), hash.as_str(), Persisted::Only, false),
-    ] {
-        let (_, found) = judge_with(&request(query, hash), |rules| rules.persisted = persisted, false);
-        let kinds: Vec<Mismatch> = found.iter().map(|found| found.kind).collect();
-        assert_eq!(kinds, if fits { vec![] } else { vec![Mismatch::Persisted] }, "{query:?} {persisted:?}");
-    }
-    assert_eq!(judge_with(&GraphqlRequest::default(), |_| {}, false).1[0].kind, Mismatch::InvalidRequest);
+fn a_long_name_is_shown_in_part() {
+    // Two of them fit into a document.
+    let long = "n".repeat(30_000);
+    let named = |text: &str| judge_with(&query(text), |_| {}, false).0.name;
+    assert_eq!(named(&format!("query {long} {{a}}")), "n".repeat(64));
+    let short = "n".repeat(64);
+    assert_eq!(named(&format!("{{{long} b c{long}}}")), format!("{{{short} b c{}}}", "n".repeat(63)));
 }
 
 #[cfg(feature = "control")]
@@ -221,6 +224,39 @@ fn thousands_of_variables_are_declared_used_and_given() {
     let limits = Limits { document_bytes: 1 << 20, fields: 100_000, ..limits() };
     let rules = Rules { limits, introspection: false, persisted: Persisted::Allow, schema: Some(&schema) };
     assert_eq!(request.judge(&rules, false).1, []);
+}
+
+#[cfg(feature = "control")]
+#[test]
+fn each_operation_compares_each_different_use_of_a_variable_once() {
+    // 64 operations, each with 200 fragments that use ten variables twenty times.
+    let (mut declared, mut used, mut text) = (String::new(), String::new(), String::new());
+    for number in 0..10 {
+        let _ = write!(declared, "$f{number}:Filter,$i{number}:Int,");
+        for part in 0..10 {
+            let _ = write!(used, "a{number}x{part}:products(filter:$f{number}){{id}}");
+            let _ = write!(used, "b{number}x{part}:products{{id@cached(seconds:$i{number})}}");
+        }
+    }
+    for number in 0..200 {
+        let _ = write!(text, "fragment f{number} on Shop{{{used}...f{}}}", number + 1);
+    }
+    text.push_str("fragment f200 on Shop{id}");
+    for number in 0..64 {
+        let _ = write!(text, "query q{number}({declared}){{shop{{...f0...f7...f199}}}}");
+    }
+    let bytes = sdl::compile(SHOP).unwrap();
+    let (schema, document) = (Schema::open(&bytes).unwrap(), document::read(&text).unwrap());
+    assert_eq!(Validator::new(&schema, &document).check(0, None), Ok(64 * 20));
+    // A document that is too large is not compared at all.
+    let large = query(&format!("{{{}}}", "missing ".repeat(101)));
+    let kinds = |request: &GraphqlRequest| {
+        let rules =
+            Rules { limits: limits(), introspection: false, persisted: Persisted::Allow, schema: Some(&schema) };
+        request.judge(&rules, false).1.into_iter().map(|found| found.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(&large), [Mismatch::Fields]);
+    assert_eq!(kinds(&query("{missing}")), [Mismatch::Schema]);
 }
 
 #[cfg(feature = "control")]
@@ -266,6 +302,7 @@ fn documents_that_do_not_fit_the_schema_are_told_why() {
         ("{ ...f } fragment f on Missing { a }", "{}", "`Missing` of a fragment"),
         ("{ ...f } fragment f on Date { a }", "{}", "no fields"),
         ("{ version @unknown }", "{}", "directive `unknown`"),
+        ("query($n: Int @unknown) { version }", "{}", "directive `unknown`"),
         ("{ node(id: $id) { id } }", "{}", "variable `id` is not declared"),
         ("query($id: Int) { node(id: $id) { id } }", "{}", "another type"),
         ("query($id: ID) { ...f } fragment f on Root { node(id: $id) { id } }", "{}", "another type"),

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::document::{Directive, Document, Fragment, Operation, Selection, Value};
 use super::schema::{FieldDefinition, Schema, TypeDefinition, TypeRef};
+use super::uses::{Declared, Needs, Uses};
 use crate::json::Json;
 use crate::messages::TypeKind;
 
@@ -19,23 +20,6 @@ pub(crate) struct Validator<'s, 'd, 'a> {
     by_name: HashMap<&'a str, usize>,
 }
 
-/// What a definition needs of its operation.
-#[derive(Default)]
-struct Needs<'s, 'a> {
-    /// Variables, with the type of their place and whether it has a default.
-    variables: Vec<(&'a str, &'s TypeRef, bool)>,
-    /// Variables at places of any type.
-    loose: Vec<&'a str>,
-    fragments: Vec<usize>,
-}
-
-/// A variable of an operation.
-struct Declared {
-    of: TypeRef,
-    /// It has a default that is not null.
-    has_default: bool,
-}
-
 type Checked = Result<(), String>;
 
 impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
@@ -44,30 +28,24 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
         Self { schema, document, by_name }
     }
 
-    /// Checks everything; `selected` is the operation that `variables` are for. A document without cycles comes in.
-    pub(crate) fn check(&self, selected: usize, variables: Option<&Json>) -> Checked {
-        let mut fragments = Vec::with_capacity(self.document.fragments.len());
-        for fragment in &self.document.fragments {
-            fragments.push(self.fragment(fragment)?);
-        }
+    /// Checks everything; `selected` is the operation that `variables` are for. A document without cycles comes in. How many uses of
+    /// variables were compared with their declarations.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub(crate) fn check(&self, selected: usize, variables: Option<&Json>) -> Result<usize, String> {
+        let fragments = self.document.fragments.iter().map(|fragment| self.fragment(fragment));
+        let uses = Uses::new(fragments.collect::<Result<Vec<_>, _>>()?);
+        let mut compared = 0_usize;
         for (place, operation) in self.document.operations.iter().enumerate() {
             let needs = self.operation(operation)?;
             let declared = self.declared(operation)?;
-            let mut seen = HashSet::new();
-            let mut waiting: Vec<&Needs<'s, 'a>> = vec![&needs];
-            while let Some(needs) = waiting.pop() {
-                uses_fit(&declared, needs)?;
-                for fragment in &needs.fragments {
-                    if seen.insert(*fragment) {
-                        waiting.extend(fragments.get(*fragment));
-                    }
-                }
-            }
+            compared = compared.saturating_add(uses.fit(&declared, &needs)?);
             if place == selected {
                 self.given(operation, &declared, variables)?;
             }
         }
-        Ok(())
+        Ok(compared)
     }
 
     fn fragment(&self, fragment: &'d Fragment<'a>) -> Result<Needs<'s, 'a>, String> {
@@ -83,6 +61,9 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
         let root = self.schema.root(operation.kind).and_then(|place| self.schema.get(place));
         let root = root.ok_or_else(|| format!("the schema has no {}", operation.kind.word()))?;
         self.directives(&operation.directives, &mut needs)?;
+        for variable in &operation.variables {
+            self.directives(&variable.directives, &mut needs)?;
+        }
         let is_query = operation.kind == super::document::OperationKind::Query;
         self.selection(root, &operation.selection, is_query, &mut needs)?;
         Ok(needs)
@@ -140,7 +121,7 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
                     self.directives(directives, needs)?;
                     let place =
                         self.by_name.get(name).ok_or_else(|| format!("there is no fragment {}", shown(name)))?;
-                    needs.fragments.push(*place);
+                    needs.fragment(*place);
                 }
                 Selection::Inline { on, directives, selection } => {
                     self.directives(directives, needs)?;
@@ -166,7 +147,7 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
                 return Err(format!("the directive {} is not declared", shown(directive.name)));
             }
             for (_, value) in &directive.arguments {
-                loose(value, needs);
+                needs.loose(value);
             }
         }
         Ok(())
@@ -198,7 +179,7 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
     /// Whether a literal fits; what is expected otherwise.
     fn value(&self, of: &'s TypeRef, value: &Value<'a>, defaulted: bool, needs: &mut Needs<'s, 'a>) -> Checked {
         if let Value::Variable(name) = value {
-            needs.variables.push((name, of, defaulted));
+            needs.typed(name, of, defaulted);
             return Ok(());
         }
         match (of, value) {
@@ -251,7 +232,7 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
                     ("Int" | "Float" | "String" | "ID" | "Boolean", _) => false,
                     // A scalar of the backend's own takes what it takes.
                     _ => {
-                        loose(value, needs);
+                        needs.loose(value);
                         true
                     }
                 };
@@ -347,20 +328,6 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
     }
 }
 
-/// Whether the variables that a definition uses are declared with fitting types.
-fn uses_fit(declared: &HashMap<&str, Declared>, needs: &Needs<'_, '_>) -> Checked {
-    for (name, expected, defaulted) in &needs.variables {
-        let variable = declared.get(name).ok_or_else(|| format!("the variable {} is not declared", shown(name)))?;
-        if !expected.takes(&variable.of, *defaulted || variable.has_default) {
-            return Err(format!("the variable {} has another type than its place", shown(name)));
-        }
-    }
-    match needs.loose.iter().find(|name| !declared.contains_key(*name)) {
-        Some(name) => Err(format!("the variable {} is not declared", shown(name))),
-        None => Ok(()),
-    }
-}
-
 /// A number without a fraction: `1.0` is one too.
 fn whole(number: &serde_json::Number) -> Option<i64> {
     #[expect(clippy::cast_possible_truncation, reason = "whole and within the range")]
@@ -368,17 +335,7 @@ fn whole(number: &serde_json::Number) -> Option<i64> {
     number.as_i64().or_else(|| number.as_f64().and_then(of_float))
 }
 
-/// Notes the variables at a place of any type.
-fn loose<'a>(value: &Value<'a>, needs: &mut Needs<'_, 'a>) {
-    match value {
-        Value::Variable(name) => needs.loose.push(name),
-        Value::List(elements) => elements.iter().for_each(|element| loose(element, needs)),
-        Value::Object(members) => members.iter().for_each(|(_, value)| loose(value, needs)),
-        _ => {}
-    }
-}
-
 /// A name, which a client chose, for people.
-fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     format!("`{}`", name.get(..64).unwrap_or(name))
 }

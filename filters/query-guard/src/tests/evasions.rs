@@ -87,6 +87,66 @@ fn what_cannot_be_read_below_an_endpoint_is_judged() {
 }
 
 #[test]
+fn a_request_without_a_name_that_can_be_found_is_judged_below_an_endpoint() {
+    let plugin = plugin(|_| {}, &[]);
+    // A document alone has none of the names of a request.
+    for (body, expected) in [("{__schema{types{name}}}", 403), ("{a}", 0), ("a file", 400)] {
+        assert_eq!(typed(&*plugin, "/graphql/x", "application/graphql", body), expected, "{body}");
+        assert_eq!(typed(&*plugin, "/graphql.json", "Application/GraphQL; charset=utf-8", body), expected, "{body}");
+    }
+    // `query` and `__schema` in UTF-7; `{"method":"admin.drop"}` in EBCDIC.
+    let utf7 = r#"{"+AHEAdQBlAHIAeQ-":"{+AF8AXw-schema{types{name}}}"}"#;
+    let ebcdic = b"\xc0\x7f\x94\x85\xa3\x88\x96\x84\x7f\x7a\x7f\x81\x84\x94\x89\x95\x4b\x84\x99\x96\x97\x7f\xd0";
+    for (path, charset, body) in [
+        ("/graphql/x", "utf-7", utf7.as_bytes()),
+        ("/rpc/x", "utf-7", br#"{"+AG0-ethod":"admin.drop"}"#),
+        ("/rpc/x", "ibm037", ebcdic),
+        ("/mcp/x", "ibm037", ebcdic),
+    ] {
+        let kind = format!("application/json; charset={charset}");
+        let mut exchange = exchange("POST", path, &[("content-type", &kind)]);
+        let verdict = send(&*plugin, &mut exchange, Some((body, true)), &FakeHost::at(1));
+        assert_eq!(refusal(verdict).map_or(0, |refusal| refusal.status), 400, "{path} {charset}");
+    }
+    let two = "multipart/form-data; boundary=b, application/json";
+    assert_eq!(typed(&*plugin, "/graphql/x", two, "--b"), 400);
+    for (kind, body) in [
+        ("multipart/form-data; boundary=b", "--b\r\n\r\na file\r\n--b--"),
+        ("application/octet-stream", "\u{fffd}"),
+        ("text/csv; charset=utf-8", "a,b"),
+        ("application/json; charset=utf-8", r#"{"file":1}"#),
+    ] {
+        for path in ["/graphql/x", "/rpc/x", "/mcp/x"] {
+            assert_eq!(typed(&*plugin, path, kind, body), 0, "{path} {kind}");
+        }
+    }
+    assert_eq!(typed(&*plugin, "/rpc/x", "application/graphql", "{a}"), 0, "it is of another protocol");
+}
+
+#[test]
+fn references_to_stored_documents_are_refused_below_an_endpoint_that_denies_them() {
+    let deny = plugin(|step| step.endpoints[0].persisted = Persisted::Deny.into(), &[]);
+    let allow = plugin(|_| {}, &[]);
+    for (target, body) in [
+        ("/graphql/x", r#"{"documentId":"abc"}"#),
+        ("/graphql/x", r#"{"DOC_ID":"abc"}"#),
+        ("/graphql.json", r#"[{"queryId":"abc"}]"#),
+    ] {
+        assert_eq!((post(&*deny, target, body), post(&*allow, target, body)), (400, 0), "{body}");
+    }
+    for target in ["/graphql/x?documentId=abc", "/graphql/x?a=b;doc_id=1", "/graphql?documentId=abc"] {
+        assert_eq!((get(&*deny, target), get(&*allow, target)), (400, 0), "{target}");
+    }
+    let twice = |plugin: &dyn Plugin| post(plugin, "/graphql?documentId=abc", r#"{"query":"{a}"}"#);
+    assert_eq!((twice(&*deny), twice(&*allow)), (400, 0));
+    // Anything has an `id`, and that of JSON-RPC is no reference.
+    assert_eq!(post(&*deny, "/graphql/x", r#"{"id":"abc"}"#), 0);
+    assert_eq!(get(&*deny, "/graphql/playground?id=5"), 0);
+    assert_eq!(post(&*deny, "/rpc", r#"{"jsonrpc":"2.0","id":"abc","method":"ping"}"#), 0);
+    assert_eq!(post(&*deny, "/graphql", r#"[{"query":"{a}"},{"id":"abc"}]"#), 400);
+}
+
+#[test]
 fn the_root_has_nothing_below_it() {
     let plugin = plugin(|step| step.endpoints = vec![endpoint("/", EndpointKind::Graphql)], &[]);
     let body = r#"{"query":"{__schema{types{name}}}"}"#;

@@ -65,6 +65,17 @@ fn a_consumer_and_a_network_surge_whatever_their_addresses_are() {
 }
 
 #[test]
+fn consumers_that_become_known_later_were_not_slow_before_on_any_route() {
+    let (plugin, host) = (plugin(&only(Dimension::Consumer)), FakeHost::at(NOW));
+    (0..20).for_each(|_| drop(bucket(&*plugin, &host, ONE, 1000)));
+    for number in 0..10 {
+        // A filter of the gateway begins to verify them, without a new snapshot.
+        let from = From { apikey: Some("partner"), route: if number % 2 == 0 { "shop" } else { "blog" }, ..ONE };
+        assert_eq!(bucket(&*plugin, &host, from, 1000), (0.0, String::new()));
+    }
+}
+
+#[test]
 fn networks_and_consumers_that_become_known_later_were_not_slow_before() {
     let (step, host) = (step(), FakeHost::at(NOW));
     let before = plugin_with(&step, false);
@@ -82,6 +93,28 @@ fn networks_and_consumers_that_become_known_later_were_not_slow_before() {
         }
         host.advance(BUCKET);
     }
+}
+
+#[test]
+fn a_route_that_none_has_asked_for_is_watched_since_the_guard_came() {
+    let flood = From { ip: "192.0.2.9", route: "never-asked-for", apikey: Some("partner"), path: "/" };
+    for (dimension, most) in [(Dimension::Source, 151), (Dimension::Consumer, 301), (Dimension::Asn, 601)] {
+        let (plugin, host) = watching(&only(dimension));
+        let first = (1..2000).find(|_| !send(&*plugin, &host, flood).1.is_empty());
+        assert!(first.is_some_and(|first| first <= most), "{dimension:?}: {first:?}");
+        // The same for a caller that begins on it and goes on elsewhere.
+        assert_eq!(send(&*plugin, &host, From { route: "shop", ..flood }).1, dimension.tag());
+    }
+    // By its timer, a guard is at work without a request.
+    let (plugin, host) = (plugin(&only(Dimension::Source)), FakeHost::at(NOW));
+    plugin.on_timer(&host);
+    host.advance(BUCKET);
+    send(&*plugin, &host, ONE);
+    host.advance(7 * BUCKET);
+    assert!((0..200).any(|_| !send(&*plugin, &host, flood).1.is_empty()));
+    // A guard that has only come has watched nothing.
+    let (after, host) = (super::plugin(&only(Dimension::Source)), host);
+    assert!((0..400).all(|_| send(&*after, &host, From { ip: "192.0.2.10", route: "new", ..flood }).1.is_empty()));
 }
 
 #[test]
@@ -149,6 +182,19 @@ fn a_request_counts_once_however_many_guards_it_passes() {
         surges += usize::from(number < 135 && exchange.score.total() > 0.0);
     }
     assert_eq!(surges, 0);
+}
+
+#[test]
+fn guards_with_other_buckets_find_floods_that_alternate_between_them() {
+    let long = only(Dimension::Source);
+    let short = TrafficGuardStep { bucket_millis: 2_000, ..long.clone() };
+    let (one, host) = watching(&long);
+    let two = plugin(&short);
+    (0..10).for_each(|_| drop(bucket(&*two, &host, ONE, 1)));
+    send(&*one, &host, ONE);
+    let flood = From { ip: "203.0.113.9", ..ONE };
+    let found = (0..400).map(|_| [send(&*one, &host, flood).1, send(&*two, &host, flood).1]).last().unwrap();
+    assert_eq!(found, ["traffic:source_surge", "traffic:source_surge"]);
 }
 
 #[test]

@@ -135,6 +135,23 @@ fn clocks_that_are_behind_or_put_back_and_other_lengths_are_survived() {
     let (pace, now) = learned(&limits, 100, 30);
     let pace = pace.add(10, now, &limits, FLOOR).pace;
     assert_eq!(pace.add(5, now - 2, &limits, FLOOR).pace.count, 15, "it counts into the current bucket");
+    for back in [3, 6, 12, 30, 60] {
+        let mut pace = pace;
+        let usual = pace.usual;
+        for bucket in now - back..now + 20 {
+            (0..10).for_each(|_| {
+                let moment = pace.add(10, bucket, &limits, FLOOR);
+                assert_eq!((moment.turn, moment.pace.since), (Turn::None, 0), "back by {back} buckets, in {bucket}");
+                pace = moment.pace;
+            });
+        }
+        assert!((pace.usual - usual).abs() < 1.0 && pace.is_learned(&limits), "{back}: {}", pace.usual);
+        let flood = pace.add(600, now + 20, &limits, FLOOR).pace;
+        assert_ne!(flood.since, 0);
+        let put_back = flood.add(10, now + 20 - back, &limits, FLOOR);
+        let ends = Turn::Ends { buckets: 0, peak: 600, since: now + 20 };
+        assert_eq!((put_back.turn, put_back.pace.since, put_back.pace.count), (ends, 0, 10), "{back}");
+    }
     let back = pace.add(5, now - 61, &limits, FLOOR).pace;
     assert_eq!((back.count, back.usual), (5, 0.0));
     let longer = Limits { millis: 20_000, ..limits };

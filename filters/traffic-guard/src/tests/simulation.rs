@@ -270,3 +270,77 @@ fn a_source_that_floods_from_the_first_request_of_a_route_on_is_found_once_it_gr
     assert!((0..20).all(|_| !count(400)), "with nothing to compare it with, it is taken for usual");
     assert!(count(1300));
 }
+
+/// A bucket of a site with an office behind one address, a partner and visitors, all of them above their floors, and the office so many
+/// times as fast: the tags of it.
+fn busy(plugin: &dyn Plugin, host: &FakeHost, random: &mut Random, office: u32) -> Vec<String> {
+    let mut tags: Vec<String> = Vec::new();
+    let mut ask = |from: From<'_>| {
+        let (_, found) = send(plugin, host, from);
+        tags.extend(found.split(' ').filter(|tag| !tag.is_empty()).map(str::to_owned));
+    };
+    (0..random.requests(200.0) * office).for_each(|_| ask(ONE));
+    for number in 0..random.requests(400.0) {
+        let ip = format!("172.16.0.{}", number % 200);
+        ask(From { ip: &ip, apikey: Some("partner"), ..ONE });
+    }
+    for _ in 0..random.requests(300.0) {
+        let ip = format!("192.0.2.{}", random.next() % 250);
+        ask(From { ip: &ip, ..ONE });
+    }
+    host.advance(BUCKET);
+    tags.sort_unstable();
+    tags.dedup();
+    tags
+}
+
+#[test]
+fn the_traffic_after_an_outage_is_no_surge_and_a_flood_soon_after_it_is_found() {
+    for minutes in [2, 30, 39, 40, 360] {
+        let (plugin, host, mut random) = (plugin(&step()), FakeHost::at(NOW), Random(5));
+        for _ in 0..60 {
+            assert_eq!(busy(&*plugin, &host, &mut random, 1), [] as [String; 0]);
+        }
+        host.advance(minutes * 60_000);
+        for bucket in 0..12 {
+            assert_eq!(busy(&*plugin, &host, &mut random, 1), [] as [String; 0], "{minutes} minutes, bucket {bucket}");
+        }
+        assert_eq!(busy(&*plugin, &host, &mut random, 5), ["traffic:source_surge"], "{minutes} minutes");
+    }
+}
+
+#[test]
+fn a_stray_request_ends_no_outage() {
+    let (plugin, host, mut random) = (plugin(&step()), FakeHost::at(NOW), Random(5));
+    (0..60).for_each(|_| drop(busy(&*plugin, &host, &mut random, 1)));
+    for minutes in [15, 5, 10] {
+        host.advance(minutes * 60_000);
+        assert_eq!(send(&*plugin, &host, From { ip: "203.0.113.1", ..ONE }).1, "");
+    }
+    for bucket in 0..12 {
+        assert_eq!(busy(&*plugin, &host, &mut random, 1), [] as [String; 0], "{bucket}");
+    }
+}
+
+#[test]
+fn a_quiet_site_finds_a_flood_that_comes_after_minutes_without_a_request() {
+    let (plugin, host) = (plugin(&step()), FakeHost::at(NOW));
+    for _ in 0..30 {
+        assert_eq!(send(&*plugin, &host, ONE).1, "");
+        host.advance(5 * 60_000);
+    }
+    let flood = From { ip: "203.0.113.9", ..ONE };
+    let first = (1..1000).find(|_| !send(&*plugin, &host, flood).1.is_empty()).unwrap();
+    assert!((140..=151).contains(&first), "{first}");
+}
+
+#[test]
+fn a_key_that_is_idle_on_a_busy_node_becomes_slow() {
+    let (plugin, host) = (plugin(&only(Dimension::Source)), FakeHost::at(NOW));
+    let other = From { ip: "203.0.113.9", ..ONE };
+    for _ in 0..60 {
+        assert_eq!(bucket(&*plugin, &host, ONE, 200).1, "");
+    }
+    (0..120).for_each(|_| drop(bucket(&*plugin, &host, other, 20)));
+    assert_eq!(bucket(&*plugin, &host, ONE, 200).1, "traffic:source_surge");
+}

@@ -37,7 +37,7 @@ pub fn learn(data: &dyn SharedData, down: &CountsDown, now: u64) {
         let Some(described) = &batch.group else { continue };
         let find = || worker.groups.borrow().iter().find(|known| known.described == *described).cloned();
         let shared = find().or_else(|| {
-            worker.find_groups(data);
+            worker.find_groups(data, now);
             find()
         });
         if let Some(shared) = shared {
@@ -142,6 +142,7 @@ fn tell_changes(worker: &Worker, data: &dyn SharedData, now: u64, news: &mut New
     let groups = worker.groups.borrow();
     while news.has_room() {
         let Some(change) = changes.pop() else { return };
+        // What was counted in one that has given way has left its window.
         if let Some(shared) = groups.get(change.0) {
             news.tell(shared, data, change, now);
         }
@@ -163,10 +164,9 @@ fn tell_all(
     if worker.sent.borrow().last_of_all.is_some() {
         return false;
     }
-    let mut walk = worker.walk.borrow_mut();
-    let begun = walk.filter(|walk| walk.instance == instance);
+    let begun = (*worker.walk.borrow()).filter(|walk| walk.instance == instance);
     let mut at = begun.unwrap_or_else(|| {
-        worker.find_groups(data);
+        worker.find_groups(data, now);
         Walk { instance, group: 0, part: 0 }
     });
     let groups = worker.groups.borrow();
@@ -174,21 +174,21 @@ fn tell_all(
     // Empty parts cost a read each.
     let mut reads = KEYS;
     while news.has_room() && reads > 0 {
-        let Some(shared) = groups.get(at.group) else {
-            *walk = None;
+        let Some((number, shared)) = groups.at(at.group) else {
+            *worker.walk.borrow_mut() = None;
             return true;
         };
         let (keys, parts) = match &shared.table {
             Table::Counts(windows) => (windows.keys(data, at.part, time), windows.parts()),
             Table::Members(sets) => (sets.keys(data, at.part, time), sets.parts()),
         };
-        keys.into_iter().for_each(|key| news.tell(shared, data, (at.group, key, 0), time));
+        keys.into_iter().for_each(|key| news.tell(shared, data, (number, key, 0), time));
         reads = reads.saturating_sub(1);
         at.part = at.part.saturating_add(1);
         if at.part >= parts {
             (at.group, at.part) = (at.group.saturating_add(1), 0);
         }
     }
-    *walk = Some(at);
+    *worker.walk.borrow_mut() = Some(at);
     false
 }

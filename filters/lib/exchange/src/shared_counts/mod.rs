@@ -14,6 +14,7 @@
 
 mod asked_set;
 mod budget;
+mod groups;
 mod link;
 mod node;
 mod set;

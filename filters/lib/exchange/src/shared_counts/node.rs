@@ -6,18 +6,15 @@ use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use node_state::{ClusterKey, SharedData, edit};
-use snapshot::{CountGroup, Message, Topic};
+use snapshot::{CountGroup, Topic};
 
+use super::groups::{self, Groups};
 use super::link::Walk;
 use super::{Shared, Table};
 use crate::{Ask, Host, Metric, Question};
 
 /// The key of [`Cluster`] in shared data.
 const CLUSTER: &str = "svc.counts";
-/// The key of the list of groups in shared data.
-const GROUPS: &str = "svc.counts.groups";
-/// The most groups of a node.
-const MAX_GROUPS: usize = 32;
 /// The most changes of a worker that wait for the link.
 pub(super) const MAX_CHANGES: usize = 8192;
 /// How long a worker believes its copy of [`Cluster`], in milliseconds.
@@ -43,7 +40,7 @@ pub(super) struct Cluster {
 #[derive(Default)]
 pub(super) struct Worker {
     copy: Cell<Option<(Cluster, u64)>>,
-    pub(super) groups: RefCell<Vec<Rc<Shared>>>,
+    pub(super) groups: RefCell<Groups>,
     pub(super) changes: RefCell<Changes>,
     early: RefCell<Early>,
     /// The process of the control plane that this worker has a link to.
@@ -115,8 +112,8 @@ pub(super) struct Sent {
     pub(super) last_of_all: Option<(u64, u64)>,
 }
 
-/// The place of the group in the worker's list, the key, and of a set the member.
-pub(super) type Change = (usize, u64, u64);
+/// The number of the group, the key, and of a set the member.
+pub(super) type Change = (u64, u64, u64);
 
 impl Changes {
     /// False if there is no room.
@@ -222,76 +219,56 @@ impl Worker {
             if now.saturating_sub(at) >= slice_millis.saturating_mul(slices.into()) {
                 continue;
             }
-            let now = cluster.time(at);
+            let counted = cluster.time(at);
             let key = cluster.hashes().key(&shared.scope, &key);
             let member = match &shared.table {
                 Table::Counts(windows) => {
-                    windows.add(data, key, by, now);
+                    windows.add(data, key, by, counted);
                     0
                 }
                 Table::Members(sets) => {
                     let member = cluster.member(&shared, key, &member);
-                    sets.insert(data, key, member, now);
+                    sets.insert(data, key, member, counted);
                     member
                 }
             };
-            if let Some(place) = self.place(data, &shared) {
-                self.changes.borrow_mut().push((place, key, member));
+            if let Some(number) = self.number(data, &shared, now) {
+                self.changes.borrow_mut().push((number, key, member));
             }
         }
     }
 
-    /// The place of a group in the worker's list; the node knows it from then on. `None` if there are too many.
-    pub(super) fn place(&self, data: &dyn SharedData, shared: &Rc<Shared>) -> Option<usize> {
-        let place = self.groups.borrow().iter().position(|known| Rc::ptr_eq(known, shared));
-        if place.is_some() {
-            return place;
+    /// The number of a group; the node knows it from then on. `None` if there are too many that are in use.
+    pub(super) fn number(&self, data: &dyn SharedData, shared: &Rc<Shared>, now: u64) -> Option<u64> {
+        let met = self.groups.borrow_mut().met(shared, now);
+        if let Some((number, true)) = met {
+            return Some(number);
         }
-        let equal = self.groups.borrow().iter().position(|known| known.described == shared.described);
-        if let Some(place) = equal {
-            // A new snapshot has made it again: found quickly from now on.
-            if let Some(known) = self.groups.borrow_mut().get_mut(place) {
-                *known = Rc::clone(shared);
+        match groups::note(data, &shared.described, now) {
+            Some(list) => {
+                self.follow(&list, Some(shared), now);
+                self.groups.borrow_mut().met(shared, now).map(|(number, _)| number)
             }
-            return Some(place);
+            None => met.map(|(number, _)| number),
         }
-        let fits = edit(data, GROUPS, |bytes| {
-            let mut groups = read_groups(bytes);
-            if groups.contains(&shared.described) {
-                return (true, None);
-            }
-            if groups.len() >= MAX_GROUPS {
-                return (false, None);
-            }
-            groups.push(shared.described.clone());
-            (true, Some(groups.iter().flat_map(Message::encode_length_delimited_to_vec).collect()))
-        });
-        (fits == Some(true)).then(|| {
-            self.groups.borrow_mut().push(Rc::clone(shared));
-            self.introduces.set(true);
-            self.groups.borrow().len().saturating_sub(1)
-        })
     }
 
     /// Takes over the groups that other workers have met.
-    pub(super) fn find_groups(&self, data: &dyn SharedData) {
-        let Some((bytes, _)) = data.get(GROUPS) else { return };
-        let mut groups = self.groups.borrow_mut();
-        for described in read_groups(&bytes) {
-            if !groups.iter().any(|known| known.described == described) {
-                groups.push(Shared::new(described));
-            }
+    pub(super) fn find_groups(&self, data: &dyn SharedData, now: u64) {
+        self.follow(&groups::list(data), None, now);
+    }
+
+    fn follow(&self, list: &[CountGroup], shared: Option<&Rc<Shared>>, now: u64) {
+        let followed = self.groups.borrow_mut().follow(list, shared, now);
+        // Others that give way at the control plane are those that are not named then.
+        if followed.is_new && shared.is_some() {
+            self.introduces.set(true);
+        }
+        if followed.is_gone {
+            // The places of the groups are others now.
+            *self.walk.borrow_mut() = None;
         }
     }
-}
-
-fn read_groups(mut bytes: &[u8]) -> Vec<CountGroup> {
-    let mut groups = Vec::new();
-    while !bytes.is_empty() && groups.len() < MAX_GROUPS {
-        let Ok(group) = CountGroup::decode_length_delimited(&mut bytes) else { break };
-        groups.push(group);
-    }
-    groups
 }
 
 /// A group on a node, for one operation.
@@ -302,7 +279,7 @@ pub(super) struct OnNode<'a> {
     pub(super) cluster: Cluster,
     shared: &'a Rc<Shared>,
     worker: Rc<Worker>,
-    place: Option<usize>,
+    number: Option<u64>,
 }
 
 impl Shared {
@@ -310,8 +287,8 @@ impl Shared {
         let data = host.shared();
         let worker = Worker::of(data);
         let cluster = worker.cluster(data, host.now());
-        let place = worker.place(data, self);
-        OnNode { data, now: cluster.time(host.now()), cluster, shared: self, worker, place }
+        let number = worker.number(data, self, host.now());
+        OnNode { data, now: cluster.time(host.now()), cluster, shared: self, worker, number }
     }
 }
 
@@ -334,7 +311,7 @@ impl OnNode<'_> {
     /// counted.
     pub(super) fn changed(&self, host: &dyn Host, (key, member): (u64, u64), words: (&[u8], &[u8], u32)) {
         let noted = if self.cluster.joined {
-            self.place.is_some_and(|place| self.worker.changes.borrow_mut().push((place, key, member)))
+            self.number.is_some_and(|number| self.worker.changes.borrow_mut().push((number, key, member)))
         } else {
             let (key, member, by) = words;
             let shared = Rc::clone(self.shared);

@@ -8,6 +8,9 @@ use super::*;
 use crate::fake::FakeHost;
 use crate::{Answer, Host, Metric};
 
+#[cfg(not(target_family = "wasm"))]
+mod groups;
+
 const NOW: u64 = 1_700_000_000_000;
 
 fn window() -> Window {

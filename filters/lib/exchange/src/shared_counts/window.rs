@@ -61,6 +61,14 @@ impl Window {
         self.0.windows().map_or(ClusterCount::default(), |windows| windows.get(on.data, on.key(key), on.now))
     }
 
+    /// The number of the newest slice of the window in which a key was counted, and its count there; `None` without one. A number that
+    /// has gone up never goes down while anything that was counted before is in the window.
+    #[must_use]
+    pub fn newest(&self, host: &dyn Host, key: &[u8]) -> Option<(u64, u32)> {
+        let on = self.0.on(host);
+        self.0.windows()?.newest(on.data, on.key(key), on.now)
+    }
+
     /// Asks how often a key was counted on all nodes up to now; to be called after [`Window::add`]. Of nodes that ask about one key
     /// at once, the one whose question is taken last gets the count of all. The message waits at most `millis` milliseconds.
     #[must_use]

@@ -103,6 +103,16 @@ impl ClusterWindows {
         value.map_or(ClusterCount::default(), |value| self.read(&value, now).count())
     }
 
+    /// The number of the newest slice in which a key was counted, and its count there, of all nodes as far as this one knows; `None`
+    /// without one. Slices leave the window from the other end, so this goes on for as long as the key is counted.
+    #[must_use]
+    pub fn newest(&self, data: &dyn SharedData, key: u64, now: u64) -> Option<(u64, u32)> {
+        let value = self.table().get_hashed(data, key, now)?;
+        let Entry { newest, own, others } = self.read(&value, now);
+        let sums = own.iter().zip(&others).map(|(own, others)| own.saturating_add(*others));
+        (0..=newest).rev().zip(sums).find(|(_, sum)| *sum > 0)
+    }
+
     /// This node's part of a key; `None` if it has none.
     #[must_use]
     pub fn own(&self, data: &dyn SharedData, key: u64, now: u64) -> Option<Slices> {
@@ -239,6 +249,21 @@ mod tests {
         assert_eq!(windows.get(&data, 7, NOW + 80_000), count(0, 0));
         assert_eq!(windows.own(&data, 7, NOW + 80_000), None);
         assert_eq!(windows.own(&data, 8, NOW), None);
+    }
+
+    #[test]
+    fn the_newest_count_stands_until_its_slice_leaves() {
+        let (windows, data) = (minute(), MemorySharedData::default());
+        let slice = NOW / 10_000;
+        assert_eq!(windows.newest(&data, 7, NOW), None);
+        windows.add(&data, 7, 2, NOW);
+        windows.learn(&data, 7, &slices(NOW, &[3, 0, 4]), NOW);
+        assert_eq!(windows.newest(&data, 7, NOW), Some((slice, 5)));
+        windows.add(&data, 7, 1, NOW + 30_000);
+        for after in [30_000, 69_999, 70_000, 99_999] {
+            assert_eq!(windows.newest(&data, 7, NOW + after), Some((slice + 3, 1)), "{after}");
+        }
+        assert_eq!(windows.newest(&data, 7, NOW + 100_000), None);
     }
 
     #[test]

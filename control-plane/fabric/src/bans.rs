@@ -9,6 +9,7 @@ use snapshot::{AllowChange, BanChange, BanRequest, Down};
 use tokio::sync::broadcast;
 
 use super::announcer::Announcer;
+use super::live::{LiveList, LiveLists};
 use super::rules::{BanRefusal, BanRules};
 use super::unrecorded::Unrecorded;
 use base::identity::Identity;
@@ -47,6 +48,7 @@ pub struct Bans {
     rules: Arc<dyn Fn() -> BanRules + Send + Sync>,
     told: Arc<Mutex<HashMap<String, u64>>>,
     unrecorded: Arc<Unrecorded>,
+    lists: Arc<LiveLists>,
 }
 
 impl Bans {
@@ -55,7 +57,8 @@ impl Bans {
     pub fn new(store: Arc<dyn Store>, events: EventHub, clock: fn() -> u64) -> Self {
         let announcer = Announcer::new(clock);
         let rules = Arc::new(BanRules::default);
-        Self { store, events, announcer, clock, rules, told: Arc::default(), unrecorded: Arc::default() }
+        let (told, unrecorded, lists) = (Arc::default(), Arc::default(), Arc::default());
+        Self { store, events, announcer, clock, rules, told, unrecorded, lists }
     }
 
     /// The same, with what nodes may ask for as `rules` says at that time.
@@ -266,18 +269,19 @@ impl Bans {
 
     /// For a link that begins: later changes, and every live ban and entry of the allowlist as of now, with an end of 0 those
     /// that were lifted and that a node may hold all the same, because it was away. A change in between may be in both; each
-    /// says the same.
+    /// says the same. Links that begin at one time share the list, and few lists are in memory at once: further links wait.
     ///
     /// # Errors
     ///
     /// What the store reports.
-    pub async fn subscribe(&self) -> Result<(broadcast::Receiver<Arc<Down>>, Down), StoreError> {
-        let changes = self.announcer.subscribe();
-        let now = (self.clock)();
-        let store = self.store.as_ref();
-        let live = Down { allowed: allowed(store, now).await?, bans: list(store, now).await?, ..Down::default() };
-        self.announcer.loaded();
-        Ok((changes, live))
+    pub async fn subscribe(&self) -> Result<(broadcast::Receiver<Arc<Down>>, Arc<LiveList>), StoreError> {
+        let read = async {
+            let (store, now) = (self.store.as_ref(), (self.clock)());
+            let live = Down { allowed: allowed(store, now).await?, bans: list(store, now).await?, ..Down::default() };
+            self.announcer.loaded();
+            Ok(live)
+        };
+        self.lists.begin(|| self.announcer.subscribe(), read).await
     }
 }
 

@@ -9,6 +9,7 @@ mod bans;
 pub mod challenges;
 mod charging;
 mod ledger;
+mod live;
 mod others;
 mod rules;
 mod setbacks;
@@ -33,6 +34,7 @@ use bans::{allow_of, change_of, lift_of};
 pub use announcer::{Announcer, Refreshed};
 pub use bans::{BanOutcome, Bans};
 pub use ledger::Ledger;
+pub use live::LiveList;
 pub use rules::{BanRefusal, BanRules};
 
 /// How often what has ended is forgotten.

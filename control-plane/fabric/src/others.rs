@@ -58,9 +58,8 @@ async fn bans_of(store: &dyn Store, keys: &BTreeSet<String>, now: u64) -> Result
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let found = store.bans_on(now, keys.iter().cloned().collect()).await?;
-    // Ranges are among them, whatever is asked for.
-    let live: Vec<BanChange> = found.iter().filter(|ban| keys.contains(&ban.key)).map(change_of).collect();
+    let found = store.bans_named(now, keys.iter().cloned().collect()).await?;
+    let live: Vec<BanChange> = found.iter().map(change_of).collect();
     let known: BTreeSet<&str> = live.iter().map(|change| change.key.as_str()).collect();
     let gone: Vec<BanChange> = keys.iter().filter(|key| !known.contains(key.as_str())).cloned().map(lift_of).collect();
     Ok([gone, live].concat())

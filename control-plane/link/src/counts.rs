@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
 use crate::hub::LinkHub;
-use crate::pace::{BREATH, CATCH_UP, QUEUE, too_slow};
+use crate::pace::{QUEUE, send_with_room};
 use crate::{AnswerLimits, Answerer};
 
 /// The document that holds the secret of the hashes that nodes have in common.
@@ -114,13 +114,7 @@ pub(crate) async fn tell(
 /// Half of the queue is left to bans and answers, as with tables.
 async fn send(counts: CountsDown, down: &mpsc::Sender<Result<Down, Status>>) -> Result<(), Status> {
     let message = Down { counts: Some(counts), ..Down::default() };
-    let room = async {
-        while down.capacity() < QUEUE / 2 && !down.is_closed() {
-            tokio::time::sleep(BREATH).await;
-        }
-        down.send(Ok(message)).await.map_err(|_| too_slow())
-    };
-    tokio::time::timeout(CATCH_UP, room).await.map_err(|_| too_slow())?
+    send_with_room(message, QUEUE / 2, down).await
 }
 
 /// Answers how often something happened on all nodes.

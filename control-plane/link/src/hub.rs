@@ -13,7 +13,7 @@ use tokio::sync::broadcast;
 
 use events::{EventHub, dependency};
 use fabric::challenges::Verifier;
-use fabric::{Announcer, Bans, TableStatus};
+use fabric::{Announcer, Bans, LiveList, TableStatus};
 use store::{Store, StoreError};
 use xds::Hub;
 
@@ -239,7 +239,7 @@ impl LinkHub {
     }
 
     /// For a link that begins; see [`Bans::subscribe`].
-    pub(crate) async fn subscribe(&self) -> Result<(broadcast::Receiver<Arc<Down>>, Down), StoreError> {
+    pub(crate) async fn subscribe(&self) -> Result<(broadcast::Receiver<Arc<Down>>, Arc<LiveList>), StoreError> {
         self.inner.bans.subscribe().await
     }
 

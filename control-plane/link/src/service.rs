@@ -20,12 +20,14 @@ use tonic_prost::ProstCodec;
 use super::bodies::{Bodies, QuestionBody};
 use super::counts;
 use super::hub::LinkHub;
-use super::pace::{BREATH, CATCH_UP, QUEUE, too_slow};
+use super::pace::{BREATH, LIST_TIME, QUEUE, send_with_room, too_slow};
 use super::tables::{self, WorkerTables};
 use listen::{Admission, Closing, admission, withdrawn};
 
 /// Bans or entries of the allowlist in one message: a worker takes a message whole.
 const ENTRIES_PER_MESSAGE: usize = 500;
+/// Messages of a long list that wait in the queue of one worker.
+const QUEUED: usize = 4;
 /// Questions of one worker that are being answered: as many as a worker has under way. More of them have no answer.
 const QUESTIONS: usize = 1000;
 /// Answers in one message: as many as a worker carries out at once.
@@ -119,10 +121,7 @@ async fn run(
     down: &mpsc::Sender<Result<Down, Status>>,
     admission: &Admission,
 ) -> Result<(), Status> {
-    let (mut changes, live) = hub.subscribe().await.map_err(|error| Status::unavailable(error.to_string()))?;
-    // Not before: a worker that was greeted takes the control plane to be back.
-    down.send(Ok(greeting(hub)?)).await.map_err(|_| too_slow())?;
-    send_all(down, &live).await?;
+    let Some(mut changes) = begin(hub, down).await? else { return Ok(()) };
     let (names, named) = oneshot::channel();
     let (counted, taken) = watch::channel(0);
     let mut link = Link { hub, number: hub.number(), node: String::new(), named: Some(names), counted };
@@ -146,6 +145,22 @@ async fn run(
     }
 }
 
+/// Greets a worker and sends it all that is live; the changes from then on, or `None` where the worker has left meanwhile.
+async fn begin(
+    hub: &LinkHub,
+    down: &mpsc::Sender<Result<Down, Status>>,
+) -> Result<Option<broadcast::Receiver<Arc<Down>>>, Status> {
+    let (changes, live) = tokio::select! {
+        subscribed = hub.subscribe() => subscribed.map_err(|error| Status::unavailable(error.to_string()))?,
+        () = down.closed() => return Ok(None),
+    };
+    // Not before: a worker that was greeted takes the control plane to be back.
+    down.send(Ok(greeting(hub)?)).await.map_err(|_| too_slow())?;
+    tokio::time::timeout(LIST_TIME, send_all(down, &live)).await.map_err(|_| too_slow())??;
+    // Nothing of the list is kept for the life of the link.
+    Ok(Some(changes))
+}
+
 /// Takes what a worker sends, and sends it what changes.
 async fn take_all(
     link: &mut Link<'_>,
@@ -167,8 +182,9 @@ async fn take_all(
                     }
                     bodies.take(std::mem::take(&mut up.chunks));
                     if let Some(kept) = up.tables.take() {
+                        tables::check(&kept)?;
                         link.hub.tables_kept(link.number, &kept);
-                        tables.said(kept)?;
+                        tables.said(kept);
                     }
                     let counted = up.counts.as_ref().map(|counts| counts.number);
                     link.hub.take(link.number, &link.node, up).await;
@@ -294,10 +310,8 @@ async fn send_all(down: &mpsc::Sender<Result<Down, Status>>, list: &Down) -> Res
         if place > 0 {
             tokio::time::sleep(BREATH).await;
         }
-        tokio::time::timeout(CATCH_UP, down.send(Ok(message)))
-            .await
-            .map_err(|_| too_slow())?
-            .map_err(|_| too_slow())?;
+        // Most of it waits in the list, not in the queue: a copy of each message for each link that is slow would be much.
+        send_with_room(message, QUEUE - QUEUED, down).await?;
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Keeps the tables of one worker up to date.
 
+mod word;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,20 +13,20 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tonic::Status;
 
-use super::pace::{BREATH, CATCH_UP, QUEUE, too_slow};
+use word::{Word, Words};
 
-/// What waits of a worker's words on its tables; a worker that sends more is cut off.
-const WORDS: usize = 16;
+use super::pace::{BREATH, QUEUE, send_with_room};
+
 /// A worker that refuses a change gets the base, but no sooner than this after the one before.
 const BASE_PAUSE: Duration = Duration::from_secs(10);
 /// A table that was replaced as a whole, such as one of a list that was fetched, comes no sooner than this after the base before.
 const REPLACED_PAUSE: Duration = Duration::from_secs(1);
-/// The most tables of a worker that are looked after: more than filters keep.
-const MAX_TABLES: usize = 1024;
+
+pub(crate) use word::check;
 
 /// The tables of a worker.
 pub(crate) struct WorkerTables {
-    words: mpsc::Sender<KeptTables>,
+    words: Words,
 }
 
 /// A table as the worker will have it once it has taken what was sent.
@@ -39,7 +41,7 @@ pub(crate) fn keep(
     material: Material,
     down: mpsc::Sender<Result<Down, Status>>,
 ) -> (WorkerTables, impl Future<Output = Result<(), Status>>) {
-    let (words, mut said) = mpsc::channel(WORDS);
+    let (words, mut said) = word::words();
     let kept = async move {
         let mut changes = material.changes();
         let mut tables = BTreeMap::new();
@@ -47,7 +49,7 @@ pub(crate) fn keep(
             changes.mark_unchanged();
             let due = send_all(&material, &mut tables, &down).await?;
             tokio::select! {
-                word = said.recv() => match word {
+                word = said.next() => match word {
                     Some(word) => take(&mut tables, word),
                     None => return Ok(()),
                 },
@@ -61,18 +63,17 @@ pub(crate) fn keep(
 }
 
 impl WorkerTables {
-    /// The worker says what it has.
-    pub(crate) fn said(&self, kept: KeptTables) -> Result<(), Status> {
-        self.words.try_send(kept).map_err(|_| Status::resource_exhausted("this worker says too much of its tables"))
+    /// The worker says what it has. Its words may come faster than changes go down: of those that wait, the last counts.
+    pub(crate) fn said(&self, kept: KeptTables) {
+        self.words.say(kept);
     }
 }
 
 /// A worker's word is old where changes are on their way to it: only what is new in it counts.
-fn take(tables: &mut BTreeMap<String, Sent>, word: KeptTables) {
-    tables.retain(|name, _| word.tables.iter().any(|kept| kept.name == *name));
-    for kept in word.tables {
+fn take(tables: &mut BTreeMap<String, Sent>, Word { kept, anew }: Word) {
+    tables.retain(|name, _| !anew.contains(name) && kept.tables.iter().any(|kept| kept.name == *name));
+    for kept in kept.tables {
         let Ok(kind) = TableKind::try_from(kept.kind) else { continue };
-        let count = tables.len();
         match tables.get_mut(&kept.name).filter(|known| known.kind == kind) {
             Some(_) if kept.refused.is_empty() => {}
             Some(known) => {
@@ -80,7 +81,6 @@ fn take(tables: &mut BTreeMap<String, Sent>, word: KeptTables) {
                 tracing::warn!(table = kept.name, reason = kept.refused, "a worker did not take a change of a table");
                 known.state = None;
             }
-            None if count >= MAX_TABLES => {}
             None => {
                 let state = <[u8; 32]>::try_from(kept.state.as_slice()).ok().map(State);
                 tables.insert(kept.name, Sent { kind, state, base_at: None });
@@ -128,13 +128,7 @@ async fn send_all(
 /// Half of the queue is left to bans and answers, which cut a worker off that has no room for them.
 async fn send(change: TableChange, down: &mpsc::Sender<Result<Down, Status>>) -> Result<(), Status> {
     let message = Down { tables: vec![change], ..Down::default() };
-    let room = async {
-        while down.capacity() < QUEUE / 2 && !down.is_closed() {
-            tokio::time::sleep(BREATH).await;
-        }
-        down.send(Ok(message)).await.map_err(|_| too_slow())
-    };
-    tokio::time::timeout(CATCH_UP, room).await.map_err(|_| too_slow())?
+    send_with_room(message, QUEUE / 2, down).await
 }
 
 async fn sleep_until(due: Option<Instant>) {

@@ -60,8 +60,8 @@ impl Content {
         }
     }
 
-    /// The content as a base, whose state it takes.
-    fn rebase(&mut self) -> (Vec<u8>, State) {
+    /// The content as a base, whose state it takes; `None` where no base has room for it, and nothing has changed.
+    fn rebase(&mut self) -> Option<(Vec<u8>, State)> {
         match self {
             Self::Ranges(table) => rebase(table),
             Self::Keys(table) => rebase(table),
@@ -89,14 +89,21 @@ fn delta<I: TableIndex>(table: &mut Table<I>, ops: &[u8]) -> Result<State, Table
     applied.map(|()| to)
 }
 
-fn rebase<I: TableIndex>(table: &mut Table<I>) -> (Vec<u8>, State) {
-    while table.compact(usize::MAX) == Progress::More {}
-    let base = table.index().save();
+fn rebase<I: TableIndex>(table: &mut Table<I>) -> Option<(Vec<u8>, State)> {
+    // The first round ends a compaction that has begun, the second one takes the deltas since.
+    for _ in 0..2 {
+        while table.compact(usize::MAX) == Progress::More {}
+    }
+    // What is left beside the base was merged into one beyond the limits: the base is not this content.
+    if table.index().overlay() > 0 {
+        return None;
+    }
+    let base = table.index().base().to_vec();
     let state = State::of_base(&base);
     let from = table.state();
     // It is the state that the table has.
     let _same = table.rebase(&from.0, state);
-    (base, state)
+    Some((base, state))
 }
 
 impl History {
@@ -117,21 +124,31 @@ impl History {
         Ok(deltas.is_some_and(|deltas| deltas.iter().all(|ops| self.change(ops).is_ok())))
     }
 
+    /// Applies a delta. Those that no base can take in any more are bounded: then the table needs a smaller base.
     pub(crate) fn change(&mut self, ops: &[u8]) -> Result<(), TableError> {
         if ops.is_empty() {
             return Ok(());
         }
+        if self.needs_base() {
+            return Err(TableError::OverlayFull);
+        }
         let from = self.content.state();
         let to = self.content.delta(ops)?;
         self.push(Step { from, to, ops: ops.to_vec() });
-        if self.since_base.0 > MAX_STEPS / 2 || self.since_base.1 > self.kept_bytes() / 2 {
+        if self.needs_base() {
             let from = self.content.state();
-            let (base, to) = self.content.rebase();
-            (self.base, self.base_state) = (base.into(), to);
-            self.push(Step { from, to, ops: Vec::new() });
-            self.since_base = (0, 0);
+            if let Some((base, to)) = self.content.rebase() {
+                (self.base, self.base_state) = (base.into(), to);
+                self.push(Step { from, to, ops: Vec::new() });
+                self.since_base = (0, 0);
+            }
         }
         Ok(())
+    }
+
+    /// Whether the deltas behind the base are as many as one may have. After a change they are only where no base takes them in.
+    fn needs_base(&self) -> bool {
+        self.since_base.0 > MAX_STEPS / 2 || self.since_base.1 > self.kept_bytes() / 2
     }
 
     fn push(&mut self, step: Step) {
@@ -168,4 +185,56 @@ fn bytes_of(deltas: &[Vec<u8>]) -> usize {
 /// What a step costs to send: its operations, and what a message has around them.
 fn cost(step: &Step) -> usize {
     step.ops.len() + 64
+}
+
+#[cfg(test)]
+mod tests {
+    use tables::{KeyOps, KeysBuilder, MAX_BASE};
+
+    use super::*;
+
+    fn key(number: u32) -> [u8; 255] {
+        let mut key = [b'k'; 255];
+        key[..4].copy_from_slice(&number.to_be_bytes());
+        key
+    }
+
+    fn put(number: u32, value: &[u8]) -> Vec<u8> {
+        let mut ops = KeyOps::default();
+        ops.put(&key(number), value).unwrap();
+        ops.finish()
+    }
+
+    #[test]
+    fn what_no_base_takes_in_stays_beside_the_base_and_is_bounded() {
+        // A base that has room for a few keys more.
+        let count = u32::try_from(MAX_BASE / (255 + 255 + 5)).unwrap() - 10;
+        let mut builder = KeysBuilder::default();
+        (0..count).for_each(|number| builder.put(&key(number), &[b'v'; 255]).unwrap());
+        let mut history = History::begin(TableKind::Keys, builder.build().unwrap()).unwrap();
+        let mut added = count;
+        let refused = loop {
+            match history.change(&put(added, &[b'w'; 255])) {
+                Ok(()) => added += 1,
+                Err(error) => break error,
+            }
+            assert!(added - count <= MAX_STEPS as u32, "it grows without end");
+        };
+        assert_eq!(refused, TableError::OverlayFull);
+        assert_eq!(history.change(&put(0, b"")), Err(refused), "and it stays so");
+        // A worker that begins with the base comes to all that was added.
+        let published = history.published();
+        let mut worker = Table::<Keys>::new(published.base.to_vec()).unwrap();
+        assert_eq!(worker.state(), published.base_state);
+        for step in &published.steps {
+            assert_eq!(step.from, worker.state());
+            match step.ops.as_slice() {
+                [] => worker.rebase(&step.from.0, step.to).unwrap(),
+                ops => worker.delta(&step.from.0, &step.to, ops).unwrap(),
+            }
+        }
+        assert_eq!(worker.state(), published.state);
+        let lost = (count..added).find(|number| worker.index().find(&key(*number)).is_none());
+        assert_eq!(lost, None);
+    }
 }

@@ -319,7 +319,16 @@ fn add(
     host: &dyn Host,
 ) {
     let kind = "bot".into();
-    exchange.score.add(Signal { source: source.into(), kind, weight, confidence: 1.0, tag, detail, at: host.now() });
+    // A guard of the global chain may have found the same.
+    exchange.score.add_once(Signal {
+        source: source.into(),
+        kind,
+        weight,
+        confidence: 1.0,
+        tag,
+        detail,
+        at: host.now(),
+    });
 }
 
 #[cfg(test)]

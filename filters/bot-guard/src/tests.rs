@@ -194,6 +194,26 @@ fn unknown_bots_are_programs_that_are_no_browser() {
 }
 
 #[test]
+fn a_guard_of_the_global_chain_and_one_of_the_route_count_a_bot_once() {
+    let guard =
+        |weight| plugin(step(), vec![bot("ahrefsbot", "seo", &["ahrefsbot"], BotReaction::Monitor, weight)], None);
+    let score = |first: f64, second: f64| {
+        let (host, mut exchange) = (FakeHost::at(7), request("192.0.2.7", &[b"AhrefsBot/7"]));
+        for guard in [guard(first), guard(second)] {
+            assert_eq!(guard.access(&mut exchange, &mut Slot::default(), &host), Verdict::Pass);
+        }
+        exchange.score.total()
+    };
+    assert_eq!([score(25.0, 25.0), score(25.0, 40.0), score(40.0, 25.0)], [25.0, 40.0, 40.0]);
+    let unknown = plugin(BotGuardStep { unknown_weight: 25.0, ..step() }, some_bots(), None);
+    let (host, mut exchange) = (FakeHost::at(7), request("192.0.2.7", &[b"curl/8"]));
+    for _ in 0..2 {
+        assert_eq!(unknown.access(&mut exchange, &mut Slot::default(), &host), Verdict::Pass);
+    }
+    assert_eq!(exchange.score.total(), 25.0);
+}
+
+#[test]
 fn a_step_that_cannot_be_right_is_refused() {
     let built = |step: BotGuardStep, bots: Vec<KnownBot>| {
         let part = BotList { bots, ..BotList::default() }.encode_to_vec();

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::rc::Rc;
 
 use exchange::{Answer, Questions};
@@ -21,8 +22,8 @@ thread_local! {
 
 #[derive(Default)]
 struct Held {
-    /// Tarpitted requests, and when they go on, in milliseconds since the Unix epoch.
-    delayed: Vec<(u64, Waiting)>,
+    /// Tarpitted requests, and from when until when they are held, in milliseconds since the Unix epoch.
+    delayed: Vec<(Range<u64>, Waiting)>,
     questions: Questions<Waiting>,
     /// What goes on next, with its answer if it has asked.
     due: VecDeque<(Waiting, Option<Answer>)>,
@@ -47,9 +48,11 @@ impl Held {
 
     /// What has waited long enough is due.
     fn find_overdue(&mut self, now: u64) {
-        if self.delayed.iter().any(|(until, _)| *until <= now) {
+        // Also what is held since a time that is still to come: the clock was set back.
+        let is_due = |time: &Range<u64>| !time.contains(&now);
+        if self.delayed.iter().any(|(time, _)| is_due(time)) {
             let (due, delayed): (Vec<_>, Vec<_>) =
-                std::mem::take(&mut self.delayed).into_iter().partition(|(until, _)| *until <= now);
+                std::mem::take(&mut self.delayed).into_iter().partition(|(time, _)| is_due(time));
             self.delayed = delayed;
             self.due.extend(due.into_iter().map(|(_, waiting)| (waiting, None)));
         }
@@ -63,8 +66,8 @@ pub(crate) fn hold(context: u32, millis: u32, stream: &Rc<RefCell<Stream>>) -> b
     let now = calls::now();
     let room = tarpit::take(&NodeSharedData, now);
     if room {
-        let until = now.saturating_add(u64::from(millis));
-        HELD.with_borrow_mut(|held| held.delayed.push((until, Waiting::new(context, stream))));
+        let time = now..now.saturating_add(u64::from(millis));
+        HELD.with_borrow_mut(|held| held.delayed.push((time, Waiting::new(context, stream))));
     }
     room
 }

@@ -17,6 +17,7 @@ mod link;
 mod proxy_host;
 mod reports;
 mod root;
+mod roots;
 mod shared;
 mod tables;
 mod tarpit;

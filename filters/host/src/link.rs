@@ -1,17 +1,20 @@
 //! The link from this worker to the control plane: events, bans and questions go up, bans and answers come down.
 //!
 //! One stream per VM, opened once there is something to send. A gateway opens a stream before it is connected, so events,
-//! bans and questions wait until the control plane has sent its greeting on it. At most `max_queued` events wait; the oldest
-//! are dropped first, and their number is sent with the next batch.
+//! bans and questions wait until the control plane has sent its greeting on it. At most `max_queued` events of 8 MiB
+//! wait; the oldest are dropped first, and their number is sent with the next batch.
 
 mod bodies;
+mod events;
 mod orders;
+mod pause;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 use bodies::Bodies;
+use events::Events;
 use exchange::{Answer, Ask, BanOrder, MAX_QUESTIONS, Metric, offline, outage, shared_counts};
 use node_state::allowlist;
 use node_state::bans::{self, BanOf};
@@ -23,8 +26,6 @@ use crate::{held, http, proxy_host, reports, tables};
 
 /// The most bytes of events, and of questions, in one batch: well under what a gRPC server takes.
 const MAX_BATCH: usize = 1 << 20;
-/// The first and the longest pause before a lost link is tried again, in milliseconds.
-const BACKOFF: (u64, u64) = (500, 30_000);
 /// The status of a stream that the control plane has ended, because the worker did not read it.
 const RESOURCE_EXHAUSTED: u32 = 8;
 /// For how long after the next try the node is offline, in milliseconds.
@@ -44,7 +45,7 @@ struct Link {
     /// Not before this time, in milliseconds since the Unix epoch.
     retry_at: u64,
     failures: u32,
-    events: VecDeque<Vec<u8>>,
+    events: Events,
     bans: VecDeque<BanRequest>,
     /// Questions that wait for the greeting of a stream.
     asks: VecDeque<snapshot::Ask>,
@@ -215,14 +216,13 @@ fn apply_allowed(changes: &[AllowChange]) {
 impl Link {
     fn queue_event(&mut self, event: Vec<u8>) {
         let Some(settings) = &self.settings else { return };
-        let limit = usize::try_from(settings.max_queued).unwrap_or(usize::MAX).max(1);
-        while self.events.len() >= limit {
-            self.events.pop_front();
-            self.dropped += 1;
-            self.dropped_offline += u64::from(self.lost_since.is_some());
-            proxy_host::count(Metric::EventsDropped, 1);
+        let limit = usize::try_from(settings.max_queued).unwrap_or(usize::MAX);
+        let dropped = self.events.push(event, limit);
+        if dropped > 0 {
+            self.dropped += dropped;
+            self.dropped_offline += if self.lost_since.is_some() { dropped } else { 0 };
+            proxy_host::count(Metric::EventsDropped, dropped);
         }
-        self.events.push_back(event);
     }
 
     /// The control plane has said something. An outage of the node ends with the first message of the first new stream.
@@ -259,7 +259,7 @@ impl Link {
         self.share_dropped();
         let now = calls::now();
         let waits = self.waits() || shared_counts::wait(&NodeSharedData);
-        if self.stream.is_none() && (!waits || now < self.retry_at) {
+        if self.stream.is_none() && (!waits || !pause::is_over(self.retry_at, now)) {
             return;
         }
         if self.stream.is_none() && !self.open(&settings, owner) {
@@ -304,12 +304,12 @@ impl Link {
         if self.settings.is_none() {
             return Err(Answer::NoControlPlane);
         }
-        if self.stream.is_none() && calls::now() < self.retry_at {
+        if self.stream.is_none() && !pause::is_over(self.retry_at, calls::now()) {
             return Err(Answer::Unavailable);
         }
         let Ask { question, millis, .. } = ask;
         let id = held::open((context, caller), question.data.len(), millis, stream)?;
-        if body.is_some_and(|body| !self.bodies.open(id, body, context, stream)) {
+        if body.is_some_and(|body| !self.bodies.open(id, body, (context, caller), stream)) {
             held::withdraw(id);
             return Err(Answer::Overrun);
         }
@@ -389,11 +389,11 @@ impl Link {
     }
 
     fn batch(&mut self) -> Up {
-        let events = fitting(self.events.iter().map(Vec::len));
+        let events = fitting(self.events.lengths());
         let asks = fitting(self.asks.iter().map(|ask| ask.data.len()));
         Up {
             node: self.node.clone(),
-            events: self.events.drain(..events).collect(),
+            events: self.events.take(events),
             dropped: std::mem::take(&mut self.dropped),
             bans: self.bans.drain(..).collect(),
             loads: std::mem::take(&mut self.unsent_loads),
@@ -406,7 +406,7 @@ impl Link {
     }
 
     fn put_back(&mut self, batch: Up) {
-        batch.events.into_iter().rev().for_each(|event| self.events.push_front(event));
+        self.events.put_back(batch.events);
         batch.bans.into_iter().rev().for_each(|ban| self.bans.push_front(ban));
         self.dropped += batch.dropped;
         batch.asks.into_iter().rev().for_each(|ask| self.asks.push_front(ask));
@@ -419,12 +419,14 @@ impl Link {
 
     /// The link is lost, and with it the control plane; `lost` is false if only this stream was cut off.
     fn back_off(&mut self, why: &str, lost: bool) {
-        let pause = (BACKOFF.0 << self.failures.min(6)).min(BACKOFF.1);
+        let pause = pause::after(self.failures);
         // Workers that lost the control plane together must not come back together.
         let jitter = exchange::Host::random(&proxy_host::ProxyHost::default()) % (pause / 2 + 1);
         let now = calls::now();
         self.retry_at = now.saturating_add(pause / 2 + jitter);
-        offline::mark(&NodeSharedData, self.retry_at.saturating_add(OFFLINE_MILLIS), now);
+        if lost {
+            offline::mark(&NodeSharedData, self.retry_at.saturating_add(OFFLINE_MILLIS), now);
+        }
         let since = *self.lost_since.get_or_insert(now);
         if lost && outage::begin(&NodeSharedData, since, now) {
             proxy_host::count(Metric::ControlPlaneLosses, 1);

@@ -7,14 +7,14 @@ use exchange::{Chain, Loaded, PluginDefinition};
 use node_state::KeptParts;
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::ContextType;
-use snapshot::{Configuration, LoadReport, Part, PartHash, read_configuration};
+use snapshot::{Configuration, LinkSettings, LoadReport, Part, PartHash, read_configuration};
 
 use crate::calls::{self, Buffer, LogLevel};
 use crate::http::HttpFilter;
 use crate::proxy_host::ProxyHost;
 use crate::proxy_host::define_metrics;
 use crate::shared::{NodeSharedData, worker_id};
-use crate::{held, link, tables, tarpit};
+use crate::{held, link, roots, tables, tarpit};
 
 /// How often queued events leave and held requests are looked at where the snapshot does not say, in milliseconds.
 const TICK: u32 = 200;
@@ -27,8 +27,6 @@ const PREPARING_TICK: u32 = 20;
 const TICK_RANGE: std::ops::RangeInclusive<u32> = 50..=1000;
 
 thread_local! {
-    /// The root context that was configured last: it alone keeps the link.
-    static NEWEST: Cell<u32> = const { Cell::new(0) };
     /// The chains of this VM. A gateway gives a new configuration to the VM that runs the old one, which lives on until the
     /// last request on it has ended: what it has made of a part need not be made again.
     static CHAINS: RefCell<Vec<Weak<Chain>>> = const { RefCell::new(Vec::new()) };
@@ -55,6 +53,7 @@ fn store_definition(filter: &'static str, registry: &'static [PluginDefinition])
             period: TICK,
             preparing: false,
             merging: false,
+            settings: Settings::default(),
         })
     }
 }
@@ -79,6 +78,16 @@ struct Root {
     preparing: bool,
     /// The worker's tables have changes to merge.
     merging: bool,
+    settings: Settings,
+}
+
+/// What of a snapshot is for the whole VM while its root context is the newest.
+#[derive(Default)]
+struct Settings {
+    link: Option<LinkSettings>,
+    /// See [`tarpit::configure`].
+    max_held: u32,
+    load: LoadReport,
 }
 
 impl Context for Root {
@@ -87,7 +96,7 @@ impl Context for Root {
         link::received(token, &calls::buffer(Buffer::GrpcMessage, size).unwrap_or_default());
         // Requests that waited for an answer in it go on at once.
         self.release();
-        if NEWEST.get() == self.context && calls::set_effective_context(self.context) {
+        if self.is_newest() && calls::set_effective_context(self.context) {
             link::flush(self.context);
         }
     }
@@ -105,7 +114,7 @@ impl RootContext for Root {
         match self.load(&bytes) {
             Ok((version, Loaded { decoded, reused })) => {
                 define_metrics();
-                NEWEST.set(self.context);
+                roots::configured(self.context);
                 refusals::skip(self.filter);
                 calls::log(
                     LogLevel::Info,
@@ -116,7 +125,8 @@ impl RootContext for Root {
                 );
                 let (parts_decoded, parts_reused) = (decoded, reused);
                 let filter = self.filter.into();
-                link::report_load(LoadReport { filter, version, error: String::new(), parts_decoded, parts_reused });
+                self.settings.load = LoadReport { filter, version, error: String::new(), parts_decoded, parts_reused };
+                self.take_over();
                 true
             }
             Err((version, error)) => {
@@ -131,10 +141,12 @@ impl RootContext for Root {
     }
 
     fn on_tick(&mut self) {
-        self.preparing &= NEWEST.get() == self.context && self.chain.as_ref().is_some_and(|chain| chain.prepare());
-        self.merging = NEWEST.get() == self.context && tables::merge();
+        let newest = self.is_newest();
+        self.preparing &= newest && self.chain.as_ref().is_some_and(|chain| chain.prepare());
+        self.merging = newest && tables::merge();
         self.release();
-        if NEWEST.get() == self.context {
+        if newest {
+            tables::tick();
             if let Some(chain) = &self.chain {
                 chain.run_timers(worker_id(), &ProxyHost::default());
             }
@@ -155,6 +167,24 @@ impl RootContext for Root {
 }
 
 impl Root {
+    /// Whether this root context is the newest that lives.
+    fn is_newest(&mut self) -> bool {
+        self.take_over();
+        roots::is_newest(self.context)
+    }
+
+    /// Where this root context has become the newest that lives, its settings take effect.
+    fn take_over(&mut self) {
+        if roots::takes_over(self.context) {
+            let Settings { link, max_held, load } = &self.settings;
+            tables::kept_others();
+            link::configure(link.clone());
+            tarpit::configure(*max_held);
+            link::report_load(load.clone());
+            self.preparing = true;
+        }
+    }
+
     /// Releases held requests that are due, and comes back soon where there are more.
     fn release(&mut self) {
         let overdue = held::release();
@@ -195,9 +225,7 @@ impl Root {
         self.tick = tick.unwrap_or(TICK);
         (self.period, self.preparing) = (PREPARING_TICK, true);
         calls::set_tick_period(self.period);
-        tables::kept_others();
-        link::configure(snapshot.link);
-        tarpit::configure(snapshot.max_held);
+        (self.settings.link, self.settings.max_held) = (snapshot.link, snapshot.max_held);
         Ok((version, loaded))
     }
 }
@@ -218,6 +246,7 @@ fn living_chains() -> Vec<Rc<Chain>> {
 
 impl Drop for Root {
     fn drop(&mut self) {
+        roots::ended(self.context);
         link::owner_gone(self.context);
     }
 }

@@ -13,6 +13,8 @@ thread_local! {
     static TABLES: Rc<Tables> = Rc::default();
     /// What the control plane knows of them is out of date.
     static STALE: Cell<bool> = const { Cell::new(false) };
+    /// The same, which can wait for the next tick: changes come in rows, and one word is enough for a row of them.
+    static APPLIED: Cell<bool> = const { Cell::new(false) };
     /// The names that the control plane was told last.
     static TOLD: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
@@ -38,7 +40,8 @@ pub(crate) fn take(changes: &[TableChange]) {
         for change in changes {
             match tables.take(change) {
                 Taken::Waits => {}
-                Taken::Applied | Taken::NotKept => STALE.set(true),
+                Taken::Applied => APPLIED.set(true),
+                Taken::NotKept => STALE.set(true),
                 Taken::Refused(reason) => {
                     STALE.set(true);
                     proxy_host::count(Metric::TableRefusals, 1);
@@ -52,6 +55,13 @@ pub(crate) fn take(changes: &[TableChange]) {
             }
         }
     });
+}
+
+/// What was applied since the last tick is told now.
+pub(crate) fn tick() {
+    if APPLIED.replace(false) {
+        STALE.set(true);
+    }
 }
 
 /// Whether there is something to tell the control plane.
@@ -76,6 +86,7 @@ pub(crate) fn merge() -> bool {
 }
 
 fn tell() -> KeptTables {
+    APPLIED.set(false);
     let kept = TABLES.with(|tables| tables.tell());
     TOLD.set(kept.tables.iter().map(|table| table.name.clone()).collect());
     kept

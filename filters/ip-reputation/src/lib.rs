@@ -7,12 +7,13 @@
 #[cfg(feature = "control")]
 pub mod control;
 mod messages;
+mod noting;
 
 use std::net::IpAddr;
 
 use exchange::{
     Action, Answer, Build, Category, Decision, Exchange, Exemptions, Host, KeysTable, Outcome, Plugin,
-    PluginDefinition, RangesTable, Refusal, Role, SecurityEvent, Signal, Slot, Table, Verdict, canonical,
+    PluginDefinition, RangesTable, Refusal, Role, SecurityEvent, Slot, Table, Verdict, canonical,
 };
 use prost::Message as _;
 
@@ -48,10 +49,6 @@ pub(crate) const SOURCE: &str = "reputation.feed";
 /// The kind of its signals, and that of a step whose refusals are reported to decision services: the control plane knows them by it.
 const KIND: &str = "reputation";
 pub(crate) const REPORTED: &str = "reputation.reported";
-
-/// The feeds that have signals of their own in an exchange, at most: the signals of an exchange are bounded, and other detectors need
-/// theirs.
-const MAX_SIGNALLED: usize = 8;
 
 /// The tag of the one signal of all other feeds.
 pub(crate) const OTHERS: &str = "reputation:others";
@@ -187,7 +184,7 @@ impl IpReputation {
         if hits.is_empty() || self.passthrough.cover(&address.to_string()) {
             return Verdict::Pass;
         }
-        note_all(&hits, self.kind(), exchange, host);
+        noting::note_all(&hits, self.kind(), exchange, host);
         match self.reason(&hits) {
             Some(reason) if self.monitor => {
                 if is_due(address, &reason, host) {
@@ -299,54 +296,6 @@ fn observe(reason: String, exchange: &mut Exchange, host: &dyn Host) {
 fn is_due(address: IpAddr, reason: &str, host: &dyn Host) -> bool {
     let subject = [address.to_string().as_bytes(), b"\0", reason.as_bytes()].concat();
     WATCHED.is_due(host.shared(), &subject, host.now(), WATCH_AFTER)
-}
-
-/// Adds the signals of all hits, the strongest first: one each, as far as there is room, and one of all others.
-fn note_all(hits: &[Hit<'_>], kind: &'static str, exchange: &mut Exchange, host: &dyn Host) {
-    let (own, others) = hits.split_at_checked(MAX_SIGNALLED).unwrap_or((hits, &[]));
-    for hit in own {
-        note(hit, kind, exchange, host);
-    }
-    if others.is_empty() {
-        return;
-    }
-    let ids: Vec<&str> = others.iter().map(|hit| hit.feed.id.as_str()).collect();
-    exchange.score.add(Signal {
-        source: SOURCE.into(),
-        kind: kind.into(),
-        // As if each were a signal: signals count as whole numbers.
-        weight: others.iter().map(|hit| hit.feed.weight.round()).sum::<f64>().min(exchange::MAX_SCORE),
-        confidence: 1.0,
-        tag: OTHERS.into(),
-        detail: format!("{} more sources have the address: {}", ids.len(), ids.join(", ")),
-        at: host.now(),
-    });
-}
-
-/// Adds the signals of a hit. Events name a feed by its own tag and as `reputation:<id>`, so the second signal weighs nothing.
-fn note(hit: &Hit<'_>, kind: &'static str, exchange: &mut Exchange, host: &dyn Host) {
-    let Hit { feed, on, .. } = hit;
-    let named = format!("reputation:{}", feed.id);
-    let mut add = |weight: f64, tag: String| {
-        exchange.score.add(Signal {
-            source: SOURCE.into(),
-            kind: kind.into(),
-            weight,
-            confidence: 1.0,
-            tag: tag.into(),
-            detail: match (feed.class, feed.bouncer) {
-                _ if feed.zone => format!("the address is on the DNS blocklist `{}`", feed.name),
-                (true, _) => format!("the address is of a network of the class `{}`", feed.name),
-                (false, true) => format!("the decision service of `{}` has a decision on the {on}", feed.name),
-                (false, false) => format!("the address is on the threat feed `{}`", feed.name),
-            },
-            at: host.now(),
-        });
-    };
-    add(feed.weight, feed.tag.clone());
-    if !feed.class && feed.tag != named {
-        add(0.0, named);
-    }
 }
 
 #[cfg(test)]

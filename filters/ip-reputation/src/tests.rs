@@ -2,6 +2,7 @@
 
 mod blocklists;
 mod differential;
+mod twice;
 
 use std::net::IpAddr;
 use std::rc::Rc;

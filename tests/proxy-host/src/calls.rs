@@ -33,13 +33,7 @@ fn link_basics(linker: &mut Linker<State>) -> wasmtime::Result<()> {
             status(write(&mut call, out, &now.to_le_bytes()))
         })?
         .func_wrap("env", "proxy_set_tick_period_milliseconds", |mut call: Call<'_>, period: u32| {
-            let now = call.data().node.now_millis();
-            let state = call.data_mut();
-            if state.tick_period != period {
-                state.effect();
-            }
-            state.tick_period = period;
-            state.next_tick = now.saturating_add(u64::from(period));
+            call.data_mut().set_timer(period);
             Status::Ok as i32
         })?
         .func_wrap("env", "proxy_get_buffer_bytes", {

@@ -28,7 +28,7 @@ impl Vm {
     pub fn next_event(&self) -> Option<u64> {
         let held = || self.deadlines.iter().find(|(at, id)| self.waits(*id, *at)).map(|(at, _)| *at);
         let arrival = self.due.keys().next().map(|(at, _)| *at);
-        [self.next_tick(), arrival, held()].into_iter().flatten().min()
+        [self.next_tick().map(|(due, _)| due), arrival, held()].into_iter().flatten().min()
     }
 
     /// Nothing is under way and nothing is on its way: timers alone can make anything happen.
@@ -46,11 +46,17 @@ impl Vm {
 
     /// Leaves out the ticks before the last one that is due until `end`; how many. The others keep their times.
     pub fn skip_ticks(&mut self, end: u64) -> u64 {
-        let Some(next) = self.next_tick() else { return 0 };
-        let period = u64::from(self.store.data().tick_period);
-        let skipped = end.saturating_sub(next) / period;
-        self.store.data_mut().next_tick = next + skipped * period;
-        skipped
+        if self.callbacks.tick.is_none() {
+            return 0;
+        }
+        let timers = self.store.data_mut().timers.values_mut().filter(|timer| timer.period > 0);
+        let skipped = timers.map(|timer| {
+            let period = u64::from(timer.period);
+            let skipped = end.saturating_sub(timer.next) / period;
+            timer.next += skipped * period;
+            skipped
+        });
+        skipped.sum()
     }
 
     /// Runs all that is due by now.
@@ -132,8 +138,8 @@ impl Vm {
             let arrival = first.remove();
             return self.arrive(arrival).map(|()| true);
         }
-        if self.next_tick().is_some_and(|due| due <= now) {
-            return self.tick(now).map(|()| true);
+        if let Some((_, root)) = self.next_tick().filter(|(due, _)| *due <= now) {
+            return self.tick(root, now).map(|()| true);
         }
         while let Some((at, context)) = self.deadlines.front().copied() {
             if self.waits(context, at) && at > now {
@@ -149,19 +155,21 @@ impl Vm {
     }
 
     /// Once however late it is: the gateway sets the timer again after it ran.
-    fn tick(&mut self, now: u64) -> Result<(), Fault> {
+    fn tick(&mut self, root: u32, now: u64) -> Result<(), Fault> {
         if let Some(tick) = self.callbacks.tick.clone() {
-            let root = self.root();
             self.call(&tick, "on_tick", root, root)?;
         }
-        let state = self.store.data_mut();
-        state.next_tick = now.saturating_add(u64::from(state.tick_period));
+        if let Some(timer) = self.store.data_mut().timers.get_mut(&root) {
+            timer.next = now.saturating_add(u64::from(timer.period));
+        }
         Ok(())
     }
 
-    fn next_tick(&self) -> Option<u64> {
-        let state = self.store.data();
-        (state.tick_period > 0 && self.callbacks.tick.is_some()).then_some(state.next_tick)
+    /// When the next timer is due, and of which root context.
+    fn next_tick(&self) -> Option<(u64, u32)> {
+        let timers = self.store.data().timers.iter().filter(|(_, timer)| timer.period > 0);
+        let next = timers.map(|(root, timer)| (timer.next, *root)).min();
+        next.filter(|_| self.callbacks.tick.is_some())
     }
 
     /// Tells the filter.

@@ -7,8 +7,9 @@ use super::vm::Vm;
 use crate::cpu_time;
 
 impl Vm {
-    /// The number of the root context, which has the configuration.
-    pub(super) fn root(&self) -> u32 {
+    /// The number of the root context that has new exchanges.
+    #[must_use]
+    pub fn root(&self) -> u32 {
         self.store.data().root
     }
 
@@ -20,11 +21,24 @@ impl Vm {
     ///
     /// The filter refuses it, with what it logged; or died of it, and the VM must not be used any more.
     pub fn reconfigure(&mut self, configuration: &[u8]) -> Result<Duration, LoadError> {
+        let old = self.reconfigure_beside(configuration)?;
+        self.end_root(old)?;
+        Ok(self.configured_in())
+    }
+
+    /// [`Vm::reconfigure`] without the end of the old root context, which lives on beside the new one, as in a gateway where exchanges on
+    /// it are under way. Answers its number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Vm::reconfigure`].
+    pub fn reconfigure_beside(&mut self, configuration: &[u8]) -> Result<u32, LoadError> {
         let size = u32::try_from(configuration.len()).map_err(|_| LoadError::new("the configuration is over 4 GiB"))?;
         let (old, new) = (self.root(), self.next_context);
         self.next_context += 1;
         let state = self.store.data_mut();
         let old_configuration = std::mem::replace(&mut state.configuration, configuration.to_vec());
+        state.beside.insert(old, old_configuration);
         state.root = new;
         let create = self.callbacks.context_create.clone();
         self.call(&create, "on_context_create", new, (new, 0)).map_err(|fault| LoadError::new(fault.message))?;
@@ -42,19 +56,32 @@ impl Vm {
             if taken == 0 {
                 let said: Vec<&str> = self.store.data().logs.iter().map(|line| line.text.as_str()).collect();
                 let error = LoadError::new(format!("the filter refuses its configuration: {}", said.join("; ")));
-                let state = self.store.data_mut();
-                (state.root, state.configuration) = (old, old_configuration);
-                self.end(new)?;
+                self.go_back(old);
+                self.end_root(new)?;
                 return Err(error);
             }
         }
         self.store.data_mut().configured_in = ran;
-        self.end(old)?;
-        Ok(ran)
+        Ok(old)
     }
 
-    /// Ends a root context.
-    fn end(&mut self, root: u32) -> Result<(), LoadError> {
+    /// Gives new exchanges to a root context that lives beside the one that has had them, and tells the filter nothing: so a gateway does
+    /// that gets a configuration again while exchanges on it are under way. A number that is none of those changes nothing.
+    pub fn go_back(&mut self, root: u32) {
+        let state = self.store.data_mut();
+        if let Some(configuration) = state.beside.remove(&root) {
+            let before = std::mem::replace(&mut state.configuration, configuration);
+            state.beside.insert(std::mem::replace(&mut state.root, root), before);
+            state.effective = root;
+        }
+    }
+
+    /// Ends a root context that lives beside the one that has new exchanges: the last exchange on it is over.
+    ///
+    /// # Errors
+    ///
+    /// The filter died of it, and the VM must not be used any more.
+    pub fn end_root(&mut self, root: u32) -> Result<(), LoadError> {
         let failed = |fault: crate::traffic::Fault| LoadError::new(fault.message);
         if let Some(done) = self.callbacks.done.clone() {
             self.call(&done, "on_done", root, root).map_err(failed)?;
@@ -62,8 +89,10 @@ impl Vm {
         if let Some(delete) = self.callbacks.delete.clone() {
             self.call(&delete, "on_delete", root, root).map_err(failed)?;
         }
-        let root = self.root();
-        self.store.data_mut().effective = root;
+        let state = self.store.data_mut();
+        state.beside.remove(&root);
+        state.timers.remove(&root);
+        state.effective = state.root;
         Ok(())
     }
 }

@@ -25,10 +25,10 @@ pub(crate) struct State {
     pub(crate) streams: BTreeMap<u32, Stream>,
     /// Contexts that calls acted on in a way that may let them go on, since somebody looked last.
     pub(crate) touched: VecDeque<u32>,
-    /// Milliseconds between ticks; 0 for none.
-    pub(crate) tick_period: u32,
-    /// When the next tick is due, in milliseconds since the Unix epoch.
-    pub(crate) next_tick: u64,
+    /// The root contexts that live beside this one, with their configurations.
+    pub(crate) beside: BTreeMap<u32, Vec<u8>>,
+    /// By root context.
+    pub(crate) timers: BTreeMap<u32, Timer>,
     pub(crate) logs: VecDeque<LogLine>,
     pub(crate) grpc: Vec<GrpcStream>,
     /// HTTP calls and single gRPC calls that are not answered, with the contexts that made them.
@@ -48,6 +48,15 @@ pub(crate) struct State {
     pub(crate) effects: u64,
     /// How long the thread ran for the filter to take its configuration.
     pub(crate) configured_in: std::time::Duration,
+}
+
+/// The timer of a root context.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Timer {
+    /// Milliseconds between ticks; 0 for none.
+    pub(crate) period: u32,
+    /// When the next tick is due, in milliseconds since the Unix epoch.
+    pub(crate) next: u64,
 }
 
 /// What a call is.
@@ -74,6 +83,16 @@ impl State {
         let token = self.next_token;
         self.next_token = token.wrapping_add(1).max(1);
         token
+    }
+
+    /// Sets the timer of the root context that is in effect.
+    pub(crate) fn set_timer(&mut self, period: u32) {
+        let root = if self.beside.contains_key(&self.effective) { self.effective } else { self.root };
+        let next = self.node.now_millis().saturating_add(u64::from(period));
+        let before = self.timers.insert(root, Timer { period, next }).unwrap_or_default();
+        if before.period != period {
+            self.effect();
+        }
     }
 
     /// Something outside of the filter's own memory changed.

@@ -205,3 +205,25 @@ fn headers_change_as_the_gateway_changes_them() {
     headers::splice(&mut buffer, 0, 99, Vec::new()).unwrap();
     assert!(buffer.is_empty());
 }
+
+#[test]
+fn a_root_context_that_lives_has_its_timer_and_can_be_gone_back_to() {
+    let mut vm = vm();
+    let first = vm.root();
+    vm.advance(50).unwrap();
+    assert_eq!(vm.reconfigure_beside(b"other").unwrap(), first);
+    let second = vm.root();
+    assert_ne!(first, second);
+    // Each has its own timer: the first one's comes sooner.
+    assert_eq!(vm.exchange(&with_headers(7, b"")).held_millis, 50);
+    assert_eq!(vm.exchange(&with_headers(7, b"")).held_millis, 50);
+    vm.go_back(first);
+    assert_eq!(vm.root(), first);
+    vm.end_root(second).unwrap();
+    vm.advance(20).unwrap();
+    assert_eq!(vm.exchange(&with_headers(7, b"")).held_millis, 30, "the timer of the first one alone");
+    assert_eq!(vm.exchange(&with_headers(7, b"")).held_millis, 100);
+    // A configuration that is refused leaves the one that was there, and its timer.
+    assert!(vm.reconfigure(b"thirteen byte").is_err());
+    assert_eq!((vm.root(), vm.exchange(&with_headers(7, b"")).held_millis), (first, 100));
+}

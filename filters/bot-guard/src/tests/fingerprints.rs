@@ -154,7 +154,7 @@ fn a_limit_counts_all_clients_with_the_fingerprint_together() {
     host.advance(80_000);
     assert_eq!(ask(OF_CURL), nothing());
     // By this list nodes tell the control plane what they count.
-    let (groups, _) = node_state::SharedData::get(host.shared(), "svc.counts.groups").unwrap();
+    let (groups, _) = node_state::SharedData::get(host.shared(), "svc.counts.used").unwrap();
     assert!(groups.windows(17).any(|name| name == b"bots.fingerprints"), "other nodes learn of it");
 }
 

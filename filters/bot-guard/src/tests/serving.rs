@@ -160,8 +160,8 @@ fn a_flood_of_readers_takes_a_bounded_memory() {
 fn a_node_that_has_served_a_bot_nothing_learns_what_it_has_read() {
     let host = FakeHost::at(7);
     assert!(!Readers::new().unwrap().has("googlebot", "192.0.2.7", &host));
-    // By this list nodes tell the control plane what they want to know.
-    let (groups, _) = node_state::SharedData::get(host.shared(), "svc.counts.groups").unwrap();
-    let group = snapshot::CountGroup::decode_length_delimited(groups.as_slice()).unwrap();
+    // By this list nodes tell the control plane what they want to know, each group behind the time of its last use.
+    let (groups, _) = node_state::SharedData::get(host.shared(), "svc.counts.used").unwrap();
+    let group = snapshot::CountGroup::decode_length_delimited(&groups[8..]).unwrap();
     assert_eq!((group.name.as_str(), group.everywhere_from), ("bots.robots", 1));
 }

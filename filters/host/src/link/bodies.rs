@@ -25,16 +25,16 @@ struct Source {
 }
 
 impl Bodies {
-    /// Adds the body of a question; `false` if there are too many.
+    /// Adds the body of a question; `false` if there are too many, of all callers or of this one.
     pub(super) fn open(
         &mut self,
         question: u64,
         body: AskBody,
-        context: u32,
+        (context, caller): (u32, Option<u64>),
         stream: &Rc<RefCell<http::Stream>>,
     ) -> bool {
         let length = usize::try_from(body.length).unwrap_or(usize::MAX);
-        self.0.open(question, length, Source { context, stream: Rc::clone(stream), token: None })
+        self.0.open(question, caller, length, Source { context, stream: Rc::clone(stream), token: None })
     }
 
     /// A question was sent on a stream; its body goes there as well.

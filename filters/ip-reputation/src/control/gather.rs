@@ -23,6 +23,7 @@ use super::runtime::{Order, Refused, Reputation, Want};
 use super::{MAX_FEEDS, ThreatFeed, table};
 use crate::TABLE;
 use table::Flattened;
+use tables::SourceLabels;
 use tracked::{Ended, TrackedFeeds};
 
 /// Feeds that are fetched at the same time, at most: each may take the memory of a large list.
@@ -61,6 +62,8 @@ struct Gatherer {
     begun: u64,
     /// The lists that the last table was made of, feeds and hashes, and the outcome of publishing it.
     published: Option<(Vec<ListHash>, Result<(), String>)>,
+    /// The labels of that table, which sets of feeds keep.
+    labels: SourceLabels,
     /// Those who are told once what they wait for is published.
     done: Waiting,
     metrics: FeedMetrics,
@@ -70,7 +73,8 @@ impl Gatherer {
     fn new(sources: Sources, runtime: Arc<Reputation>) -> Gatherer {
         let (feeds, fetches, fetching) = (TrackedFeeds::default(), JoinSet::new(), HashMap::new());
         let metrics = FeedMetrics::default();
-        Gatherer { sources, runtime, feeds, fetches, fetching, begun: 0, published: None, done: Vec::new(), metrics }
+        let (labels, done) = (SourceLabels::default(), Vec::new());
+        Gatherer { sources, runtime, feeds, fetches, fetching, begun: 0, published: None, labels, done, metrics }
     }
 
     /// Reads what was kept of feeds, before any of them is fetched.
@@ -304,12 +308,14 @@ impl Gatherer {
             return Ok(());
         }
         let lists: Vec<(String, Arc<[u8]>)> = lists.into_iter().map(|(id, list)| (id, list.bytes)).collect();
-        let making = tokio::task::spawn_blocking(move || table::flatten(&lists, tables::MAX_ROWS));
+        let before = self.labels.clone();
+        let making = tokio::task::spawn_blocking(move || table::flatten(&lists, tables::MAX_ROWS, &before));
         let made = making.await.unwrap_or_else(|_| Err("the table of all threat feeds could not be made".to_owned()));
         let outcome = match made {
-            Ok(Flattened { base, left_out }) => {
+            Ok(Flattened { base, labels, left_out }) => {
                 let published = self.sources.publish_ranges(TABLE, base).await.map_err(|error| error.to_string());
                 if published.is_ok() {
+                    self.labels = labels;
                     self.leave_out(&left_out);
                 }
                 published

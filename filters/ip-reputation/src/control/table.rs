@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use feeds::AddressSet;
 pub(crate) use reputation_tables::label_key as key;
-use tables::{BaseError, SourceBuilder};
+use tables::{BaseError, SourceBuilder, SourceLabels};
 
 /// What labels call a bouncer by: never as a feed of the same id.
 pub(crate) fn bouncer_key(id: &str) -> String {
@@ -22,16 +22,22 @@ pub(crate) fn class_key(database: &str, class: &str) -> String {
 pub(crate) struct Flattened {
     /// The bytes of the table.
     pub(crate) base: Vec<u8>,
+    /// The labels of its sets of feeds, which the next table keeps.
+    pub(crate) labels: SourceLabels,
     /// Feeds by id, and why.
     pub(crate) left_out: BTreeMap<String, String>,
 }
 
 /// The table of these lists (see [`AddressSet::to_bytes`]), each with the id of its feed. It may take seconds. Where they make more than
-/// `max_ranges`, or more than a table has room for, the largest lists are left out.
+/// `max_ranges`, or more than a table has room for, the largest lists are left out. Sets of feeds keep their `labels` of the table before.
 ///
 /// # Errors
 /// Why there is no such table, for people.
-pub(crate) fn flatten(lists: &[(String, Arc<[u8]>)], max_ranges: usize) -> Result<Flattened, String> {
+pub(crate) fn flatten(
+    lists: &[(String, Arc<[u8]>)],
+    max_ranges: usize,
+    before: &SourceLabels,
+) -> Result<Flattened, String> {
     let (mut sets, mut left_out) = (Vec::new(), BTreeMap::new());
     for (id, list) in lists {
         match AddressSet::from_bytes(list) {
@@ -42,9 +48,9 @@ pub(crate) fn flatten(lists: &[(String, Arc<[u8]>)], max_ranges: usize) -> Resul
     loop {
         let ranges: usize = sets.iter().map(|(_, set)| set.len()).sum();
         if ranges <= max_ranges {
-            match built(&sets) {
+            match built(&sets, before) {
                 Err(BaseError::TooLarge) => {}
-                Ok(base) => return Ok(Flattened { base, left_out }),
+                Ok((base, labels)) => return Ok(Flattened { base, labels, left_out }),
                 Err(error) => return Err(format!("the table of all threat feeds: {error}")),
             }
         }
@@ -61,7 +67,7 @@ pub(crate) fn flatten(lists: &[(String, Arc<[u8]>)], max_ranges: usize) -> Resul
     }
 }
 
-fn built(sets: &[(&String, AddressSet)]) -> Result<Vec<u8>, BaseError> {
+fn built(sets: &[(&String, AddressSet)], before: &SourceLabels) -> Result<(Vec<u8>, SourceLabels), BaseError> {
     let mut builder = SourceBuilder::default();
     for (id, set) in sets {
         // Neither keys of 12 digits nor ranges of a set are refused.
@@ -70,5 +76,5 @@ fn built(sets: &[(&String, AddressSet)]) -> Result<Vec<u8>, BaseError> {
             builder.add(source, first, last).map_err(|_| BaseError::TooLarge)?;
         }
     }
-    builder.build()
+    builder.build_after(before)
 }

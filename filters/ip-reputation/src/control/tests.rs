@@ -5,8 +5,11 @@ use kit::{
     ChallengeRoot, Collection, Context, Entity as _, EntitySource, FieldProblem, Guard, Head, Item, PluginSettings,
     References, Slot, SourceHealth, Tools, View,
 };
+use material::{Material, Next};
 use prost::Message as _;
 use serde_json::{Map, Value, json};
+use snapshot::TableKind;
+use tables::SourceLabels;
 
 use super::catalog::{CATEGORIES, CatalogEntry, ENTRIES, IDS};
 use super::*;
@@ -298,7 +301,7 @@ fn keys_of_feeds_are_short_and_all_of_them_fit_a_label() {
     let ids = (0..MAX_FEEDS).map(|number| format!("{number:0>128}"));
     let list = feeds::parse(&feeds::Format::CidrLines, b"192.0.2.1", 1).unwrap().addresses.to_bytes();
     let lists: Vec<(String, Arc<[u8]>)> = ids.map(|id| (id, list.clone().into())).collect();
-    assert!(table::flatten(&lists, 100).unwrap().left_out.is_empty());
+    assert!(table::flatten(&lists, 100, &SourceLabels::default()).unwrap().left_out.is_empty());
     assert_eq!(table::key("tor"), table::key("tor"));
 }
 
@@ -311,7 +314,7 @@ fn a_table_is_made_without_the_lists_that_are_too_long_for_it() {
         (id.to_owned(), Arc::<[u8]>::from(set.to_bytes()))
     };
     let (small, large, larger) = (list("small", 1, 10), list("large", 2, 300), list("larger", 3, 301));
-    let flatten = |lists: &[_], most| table::flatten(lists, most).unwrap();
+    let flatten = |lists: &[_], most| table::flatten(lists, most, &SourceLabels::default()).unwrap();
     let left_out = |lists: &[_], most| flatten(lists, most).left_out.into_keys().collect::<Vec<String>>();
     let all = [larger.clone(), small.clone(), large.clone()];
     assert_eq!(left_out(&all, 611), [] as [&str; 0]);
@@ -323,4 +326,25 @@ fn a_table_is_made_without_the_lists_that_are_too_long_for_it() {
     assert!(why.contains("(610)") && why.contains("(301)"), "{why}");
     let damaged = ("a".to_owned(), vec![7].into());
     assert_eq!(left_out(&[damaged, small], 100), ["a"], "a list that cannot be read is no fault of the others");
+}
+
+#[test]
+fn a_change_of_one_address_of_a_feed_is_one_small_delta() {
+    let list = |id: &str, addresses: &[String]| {
+        let set = feeds::parse(&feeds::Format::CidrLines, addresses.join("\n").as_bytes(), 50_000).unwrap().addresses;
+        (id.to_owned(), Arc::<[u8]>::from(set.to_bytes()))
+    };
+    let of = |first: u8| (0..5_000).map(move |number| format!("{first}.0.{}.{}", number / 100, number % 100 * 2));
+    let (one, mut two): (Vec<String>, Vec<String>) = (of(20).collect(), of(30).collect());
+    let before = table::flatten(&[list("one", &one), list("two", &two)], 50_000, &SourceLabels::default()).unwrap();
+    // The lowest address of all is of the other feed now: its label would be the first one.
+    two.push("1.0.0.1".to_owned());
+    let after = table::flatten(&[list("one", &one), list("two", &two)], 50_000, &before.labels).unwrap();
+    let material = Material::default();
+    material.publish("t", TableKind::Ranges, before.base).unwrap();
+    let state = material.get("t").unwrap().base_state();
+    material.publish("t", TableKind::Ranges, after.base).unwrap();
+    let Some(Next::Change(change, next)) = material.next("t", TableKind::Ranges, Some(state)) else { panic!("a base") };
+    assert!(change.data.len() < 64, "{} bytes", change.data.len());
+    assert_eq!(material.get("t").unwrap().state(), next);
 }

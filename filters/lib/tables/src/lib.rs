@@ -26,7 +26,7 @@ mod testing;
 pub use address::canonical;
 pub use error::{BaseError, OpError, TableError};
 pub use keys::{KeyOps, Keys, KeysBuilder, MAX_KEY, MAX_VALUE};
-pub use ranges::{LabelWidth, MAX_LABEL, MAX_LABELS, RangeOps, Ranges, RangesBuilder, SourceBuilder};
+pub use ranges::{LabelWidth, MAX_LABEL, MAX_LABELS, RangeOps, Ranges, RangesBuilder, SourceBuilder, SourceLabels};
 pub use state::{Loading, State, Table};
 
 /// The largest base, in bytes.

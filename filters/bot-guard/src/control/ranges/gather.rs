@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kit::Sources;
 use lists::{Failure, Fetched};
 use metrics::{counter, gauge};
+use tables::SourceLabels;
 use tokio::task::{Id, JoinSet};
 
 use super::list::PublishedList;
@@ -22,6 +23,8 @@ struct Gatherer {
     fetching: HashMap<Id, String>,
     /// The lists that the table was last made of: labels and hashes. `None` before the first.
     published: Option<Vec<(String, [u8; 32])>>,
+    /// The labels of that table, which sets of lists keep.
+    labels: SourceLabels,
 }
 
 /// Keeps the published addresses of bots up to date for as long as the control plane runs.
@@ -32,6 +35,7 @@ pub(in super::super) async fn gather(sources: Sources) {
         fetches: JoinSet::new(),
         fetching: HashMap::new(),
         published: None,
+        labels: SourceLabels::default(),
     };
     gatherer.run().await;
 }
@@ -149,11 +153,15 @@ impl Gatherer {
         }
         let lists: Vec<(String, Arc<[u8]>)> =
             lists.into_iter().map(|(label, list)| (label, Arc::clone(&list.list.bytes))).collect();
-        let making = tokio::task::spawn_blocking(move || table::table(&lists));
+        let before = self.labels.clone();
+        let making = tokio::task::spawn_blocking(move || table::table(&lists, &before));
         let made =
             making.await.unwrap_or_else(|_| Err("the table of published addresses could not be made".to_owned()));
         let published = match made {
-            Ok(base) => self.sources.publish_ranges(RANGES, base).await.map_err(|error| error.to_string()),
+            Ok((base, labels)) => {
+                let published = self.sources.publish_ranges(RANGES, base).await.map_err(|error| error.to_string());
+                published.map(|()| self.labels = labels)
+            }
             Err(error) => Err(error),
         };
         if let Err(error) = published {

@@ -23,6 +23,7 @@ use std::time::Duration;
 use kit::{Entity as _, Item, Sources, View};
 use snapshot::TableKind;
 use store::{Elsewhere, Others};
+use tables::SourceLabels;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
@@ -68,7 +69,7 @@ pub(super) async fn gather(sources: Sources) {
         calls: JoinSet::new(),
         calling: HashMap::new(),
         begun: 0,
-        labels: Vec::new(),
+        labels: SourceLabels::default(),
         published: false,
         stale: false,
         ends_after: Instant::now(),
@@ -90,7 +91,7 @@ struct Gatherer {
     calling: HashMap<Id, (String, u64)>,
     begun: u64,
     /// The labels of the table, which stay the same.
-    labels: Vec<String>,
+    labels: SourceLabels,
     published: bool,
     /// A bouncer that is gone is still in the table.
     stale: bool,

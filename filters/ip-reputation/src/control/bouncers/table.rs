@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use tables::{BaseError, KeysBuilder, MAX_ROWS, Ranges, SourceBuilder, TableIndex as _};
+use tables::{BaseError, KeysBuilder, MAX_ROWS, SourceBuilder, SourceLabels};
 
 use super::super::table::bouncer_key;
 use super::super::{DecisionScope, MAX_BOUNCERS};
@@ -15,8 +15,6 @@ use crate::MILD;
 const MAX_V4: u64 = feeds::MAX_V4;
 /// Of IPv6, in networks /32.
 const MAX_V6: u64 = feeds::MAX_V6_PREFIXES;
-/// Sets of bouncers that keep their labels, at most.
-const MAX_KEPT_LABELS: usize = 1024;
 
 /// A range of addresses with a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +41,8 @@ pub(super) struct Flattened {
     pub(super) named_rows: BTreeMap<String, Arc<NamedRows>>,
     /// The bouncers that are not in the tables, and why.
     pub(super) left_out: BTreeMap<String, String>,
-    /// The names of the labels of `ranges`, in their order.
-    pub(super) labels: Vec<String>,
+    /// The labels of `ranges`, which the next table keeps.
+    pub(super) labels: SourceLabels,
 }
 
 /// What labels call a bouncer by, for a decision of a kind.
@@ -56,7 +54,7 @@ fn label(id: &str, ban: bool) -> String {
 ///
 /// # Errors
 /// Why there are none, for people.
-pub(super) fn flatten(all: &[(String, Arc<Decisions>)], labels: &[String]) -> Result<Flattened, String> {
+pub(super) fn flatten(all: &[(String, Arc<Decisions>)], before: &SourceLabels) -> Result<Flattened, String> {
     let mut made = Flattened::default();
     let mut sources: Vec<(&str, Arc<Vec<Row>>)> = Vec::new();
     for (id, decisions) in all.iter().take(MAX_BOUNCERS) {
@@ -71,9 +69,9 @@ pub(super) fn flatten(all: &[(String, Arc<Decisions>)], labels: &[String]) -> Re
     }
     loop {
         let count: usize = sources.iter().map(|(_, rows)| rows.len()).sum();
-        match ranges(&sources, labels) {
-            Ok(base) if count <= MAX_ROWS => {
-                made.ranges = base;
+        match ranges(&sources, before) {
+            Ok((base, labels)) if count <= MAX_ROWS => {
+                (made.ranges, made.labels) = (base, labels);
                 break;
             }
             Ok(_) | Err(BaseError::TooLarge) => {}
@@ -90,7 +88,6 @@ pub(super) fn flatten(all: &[(String, Arc<Decisions>)], labels: &[String]) -> Re
     made.named_rows = in_tables.map(|(id, decisions)| (id.clone(), Arc::new(named_rows(decisions)))).collect();
     made.named = named(&made.named_rows)
         .map_err(|error| format!("the table of decisions on countries and networks: {error}"))?;
-    made.labels = labels_of(&made.ranges);
     Ok(made)
 }
 
@@ -126,11 +123,8 @@ fn too_much(rows: &[Row]) -> Option<String> {
     Some(format!("its decisions cover {covers}: they are not used, as they would refuse ordinary callers"))
 }
 
-fn ranges(sources: &[(&str, Arc<Vec<Row>>)], labels: &[String]) -> Result<Vec<u8>, BaseError> {
+fn ranges(sources: &[(&str, Arc<Vec<Row>>)], before: &SourceLabels) -> Result<(Vec<u8>, SourceLabels), BaseError> {
     let mut builder = SourceBuilder::default();
-    for set in labels.iter().take(MAX_KEPT_LABELS) {
-        builder.keep_label(set).map_err(|_| BaseError::TooLarge)?;
-    }
     for (id, rows) in sources {
         let mut number = |ban| builder.source(&label(id, ban)).map_err(|_| BaseError::TooLarge);
         let (ban, mild) = (number(true)?, number(false)?);
@@ -138,15 +132,7 @@ fn ranges(sources: &[(&str, Arc<Vec<Row>>)], labels: &[String]) -> Result<Vec<u8
             builder.add(if row.ban { ban } else { mild }, row.first, row.last).map_err(|_| BaseError::TooLarge)?;
         }
     }
-    builder.build()
-}
-
-/// The names of labels, as long as they are few: then they are kept.
-fn labels_of(base: &[u8]) -> Vec<String> {
-    let Ok(ranges) = Ranges::load(base.to_vec()) else { return Vec::new() };
-    let names = (0..).map_while(|label| ranges.name(label)).filter(|name| !name.is_empty());
-    let names: Vec<String> = names.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
-    if names.len() > MAX_KEPT_LABELS { Vec::new() } else { names }
+    builder.build_after(before)
 }
 
 /// The countries and networks with decisions. A ban counts before what is milder.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ::tables::SourceLabels;
 use kit::Item;
 
 use super::super::{AsnCategory, AsnDatabase};
@@ -20,6 +21,8 @@ pub(super) struct Published {
     categories: BTreeMap<String, Vec<AsnCategory>>,
     networks: Option<LastTable>,
     classes: Option<LastTable>,
+    /// The labels of the table of classes, which they keep.
+    class_labels: SourceLabels,
     countries: Option<LastTable>,
 }
 
@@ -72,6 +75,7 @@ impl Gatherer {
         if let Some(outcome) = known(&made_of, self.published.classes.as_ref()) {
             return outcome;
         }
+        let before = self.published.class_labels.clone();
         let making = tokio::task::spawn_blocking(move || {
             let mut all = Vec::with_capacity(with_classes.len());
             for (id, _, networks, categories) in with_classes {
@@ -79,11 +83,16 @@ impl Gatherer {
                 let names = categories.into_iter().map(|category| category.name).collect();
                 all.push(Classified { id, networks, classes, names });
             }
-            tables::classes(&all).map(|base| Made { base, left_out: BTreeMap::new() })
+            let (base, labels) = tables::classes(&all, &before)?;
+            Ok((Made { base, left_out: BTreeMap::new() }, labels))
         });
         let made = making.await;
         let made = made.unwrap_or_else(|_| Err("the table of classes of networks could not be made".to_owned()));
+        let (made, labels) = made.map(|(made, labels)| (Ok(made), Some(labels))).unwrap_or_else(|why| (Err(why), None));
         let outcome = self.publish_table(CLASSES, "the table of classes of networks", made, None).await;
+        if let Some(labels) = labels.filter(|_| outcome.is_ok()) {
+            self.published.class_labels = labels;
+        }
         self.published.classes = Some((made_of, outcome.clone()));
         outcome
     }

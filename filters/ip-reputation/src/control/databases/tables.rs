@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use tables::{BaseError, LabelWidth, RangesBuilder, SourceBuilder};
+use tables::{BaseError, LabelWidth, RangesBuilder, SourceBuilder, SourceLabels};
 
 use super::networks::Networks;
 use super::places::Places;
@@ -60,11 +60,12 @@ pub(super) fn countries(all: &[(String, Arc<Places>)]) -> Result<Made, String> {
     )
 }
 
-/// Ranges of addresses, labelled with the keys of the classes that databases have them in.
+/// Ranges of addresses, labelled with the keys of the classes that databases have them in, and the labels of these: those that the table
+/// before had too are as they were there.
 ///
 /// # Errors
 /// Why there is no such table, for people.
-pub(super) fn classes(all: &[Classified]) -> Result<Vec<u8>, String> {
+pub(super) fn classes(all: &[Classified], before: &SourceLabels) -> Result<(Vec<u8>, SourceLabels), String> {
     let failed = |error: BaseError| format!("the table of classes of networks: {error}");
     let mut builder = SourceBuilder::default();
     for database in all {
@@ -81,7 +82,7 @@ pub(super) fn classes(all: &[Classified]) -> Result<Vec<u8>, String> {
             }
         }
     }
-    builder.build().map_err(failed)
+    builder.build_after(before).map_err(failed)
 }
 
 fn labelled<'a, T, I: Iterator<Item = (IpAddr, IpAddr, u32)> + 'a>(

@@ -1,6 +1,6 @@
 //! Making a base of ranges that overlap.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use super::address::{Address, Span};
@@ -174,6 +174,10 @@ pub struct SourceBuilder {
     sets: SourceSets,
 }
 
+/// Which label each set of sources has in a base, see [`SourceBuilder::build_after`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceLabels(BTreeMap<Vec<u8>, u32>);
+
 #[derive(Debug, Clone, Default)]
 struct SourceSets {
     sources: Vec<String>,
@@ -195,6 +199,15 @@ impl SourceSets {
         self.names.set(label, names.join(",").as_bytes()).ok()?;
         self.labels.insert(set, label);
         Some(label)
+    }
+
+    /// The final number of each label: that of its set before, or one that no set had.
+    fn numbers(&self, before: &SourceLabels) -> Vec<u32> {
+        let taken: BTreeSet<u32> = before.0.values().copied().collect();
+        let mut free = (0..MAX_LABELS).filter(|number| !taken.contains(number));
+        let names = self.names.0.iter();
+        let kept: Option<Vec<u32>> = names.map(|name| before.0.get(name).copied().or_else(|| free.next())).collect();
+        kept.unwrap_or_else(|| (0..MAX_LABELS).take(self.names.0.len()).collect())
     }
 }
 
@@ -226,27 +239,33 @@ impl SourceBuilder {
         self.claims.add(first, last, source)
     }
 
-    /// Gives a set of sources the next label, whether addresses will have it or not: sets that get their labels in the same order each
-    /// time keep them from one base to the next, so that a small change of the ranges stays one. The set is the name that a base has of
-    /// its label; one that has a label already keeps it.
-    ///
-    /// # Errors
-    ///
-    /// As of [`SourceBuilder::source`], or no further set has a label.
-    pub fn keep_label(&mut self, set: &str) -> Result<(), OpError> {
-        let sources: Result<BTreeMap<u32, usize>, OpError> =
-            set.split(',').map(|name| Ok((self.source(name)?, 1))).collect();
-        self.sets.label(&sources?).map(|_| ()).ok_or(OpError::Label)
-    }
-
     /// The base, with labels of two bytes.
     ///
     /// # Errors
     ///
     /// [`BaseError::TooLarge`] beyond [`MAX_ROWS`] or [`MAX_BASE`], for more than [`MAX_LABELS`] different sets of sources, or for
     /// one whose names take more than [`MAX_LABEL`] bytes.
-    pub fn build(mut self) -> Result<Vec<u8>, BaseError> {
-        let rows = self.claims.flatten(LabelWidth::Two, |active| self.sets.label(active))?;
-        self.sets.names.base(rows)
+    pub fn build(self) -> Result<Vec<u8>, BaseError> {
+        self.build_after(&SourceLabels::default()).map(|(base, _)| base)
+    }
+
+    /// The base that follows one with the labels `before`, and its own labels: a set of sources that both have keeps its label, and no
+    /// label of the one before has another meaning, so that a small change of the ranges is a small delta that leads to it safely. Where
+    /// there are too few labels for that, they begin anew, and only the base leads there.
+    ///
+    /// # Errors
+    ///
+    /// As of [`SourceBuilder::build`].
+    pub fn build_after(mut self, before: &SourceLabels) -> Result<(Vec<u8>, SourceLabels), BaseError> {
+        let (mut v4, mut v6) = self.claims.flatten(LabelWidth::Two, |active| self.sets.label(active))?;
+        let numbers = self.sets.numbers(before);
+        v4.relabel(&numbers);
+        v6.relabel(&numbers);
+        let (mut names, mut labels) = (Names::default(), BTreeMap::new());
+        for (name, number) in self.sets.names.0.into_iter().zip(numbers) {
+            names.set(number, &name).map_err(|_| BaseError::TooLarge)?;
+            labels.insert(name, number);
+        }
+        Ok((names.base((v4, v6))?, SourceLabels(labels)))
     }
 }

@@ -365,6 +365,19 @@ impl<A: Address> Rows<A> {
         }
     }
 
+    /// Gives each row the number at the place of its label. Different labels get different numbers, which fit the width.
+    pub(crate) fn relabel(&mut self, numbers: &[u32]) {
+        self.close();
+        let (length, at) = (head_length::<A>(self.width), 2 * A::Head::LENGTH);
+        for head in self.heads.chunks_exact_mut(length) {
+            let Some(label) = head.get_mut(at..) else { continue };
+            let place = self.width.read(label).map_or(usize::MAX, |(label, _)| label as usize);
+            if let Some(number) = numbers.get(place) {
+                label.iter_mut().zip(number.to_le_bytes()).for_each(|(byte, new)| *byte = new);
+            }
+        }
+    }
+
     /// The rows, for tests of what looks them up.
     #[cfg(test)]
     pub(crate) fn base(&self) -> BaseRows<'_, A> {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use address::{Address, Span};
-pub use build::{RangesBuilder, SourceBuilder};
+pub use build::{RangesBuilder, SourceBuilder, SourceLabels};
 use diff::Deltas;
 use index::Index;
 pub use layout::LabelWidth;

@@ -1,3 +1,5 @@
+mod labels;
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::*;
@@ -76,7 +78,7 @@ fn built(random: &mut Random, width: LabelWidth, count: u64) -> (Ranges, Model) 
         let (first, last) = range(random);
         let label = random.below(5) as u32;
         builder.set(first, last, label).unwrap();
-        builder.name(label, &vec![b'n'; random.below(3) as usize]).unwrap();
+        builder.name(label, &vec![b'n'; label as usize % 3]).unwrap();
         model.0.push((first, last, Some(label)));
     }
     (Ranges::load(builder.build().unwrap()).unwrap(), model)

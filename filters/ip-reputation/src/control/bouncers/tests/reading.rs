@@ -5,6 +5,7 @@ use super::super::stream::{Wanted, read};
 use super::super::{keep, table};
 use super::*;
 use crate::control::DecisionScope;
+use ::tables::SourceLabels;
 
 fn wanted() -> Wanted {
     use DecisionScope::{As, Country, Ip, Range};
@@ -243,7 +244,7 @@ fn labels_stay_the_same_so_that_a_small_change_is_one() {
     let (first, mut second) = (Arc::new(of(0)), of(2));
     let all =
         |second: &Decisions| vec![("b".to_owned(), Arc::clone(&first)), ("c".to_owned(), Arc::new(second.clone()))];
-    let before = table::flatten(&all(&second), &[]).unwrap();
+    let before = table::flatten(&all(&second), &SourceLabels::default()).unwrap();
     // The lowest address of all is of the other bouncer now: its label would be the first one.
     second.insert(about("1.0.0.1", "1.0.0.1", "captcha"), 1, 10);
     second.insert(about("1.0.0.2", "1.0.0.2", "ban"), 1, 10);
@@ -265,7 +266,7 @@ fn a_service_that_refuses_everyone_is_left_out() {
     let mut sane = Decisions::default();
     sane.insert(about("192.0.2.1", "192.0.2.1", "ban"), 1, 10);
     let all = [("sane".to_owned(), Arc::new(sane)), ("wide".to_owned(), Arc::new(wide))];
-    let made = table::flatten(&all, &[]).unwrap();
+    let made = table::flatten(&all, &SourceLabels::default()).unwrap();
     assert!(made.left_out["wide"].contains("385875968 addresses"), "{:?}", made.left_out);
     assert_eq!(made.rows.keys().collect::<Vec<_>>(), ["sane"]);
 }

@@ -22,6 +22,8 @@ struct Listed {
     placed: Vec<Placed>,
     /// What plugins note of presets that do not lay them down.
     guards: Vec<Box<dyn Guard>>,
+    /// What has no effect.
+    warnings: Vec<String>,
 }
 
 /// A plugin with the place in the document that names it.
@@ -93,12 +95,12 @@ fn steps(
     tools: &Tools,
     settings: &Settings,
 ) -> Result<Steps, Vec<FieldProblem>> {
-    let Listed { placed: listed, guards } = listed?;
+    let Listed { placed: listed, guards, warnings } = listed?;
     let global = global(view);
     let known = listed.iter().filter_map(|placed| Some((active(&placed.used.plugin)?, placed)));
     let chain: Vec<Chained<'_>> =
         known.map(|(plugin, placed)| Chained { plugin, config: &placed.used.config }).collect();
-    let mut steps = Steps { guards, ..Steps::default() };
+    let mut steps = Steps { guards, warnings, ..Steps::default() };
     let mut problems = Vec::new();
     for Placed { used, pointer } in &listed {
         let found = active(&used.plugin).and_then(|plugin| Some((plugin, plugin.compile?)));
@@ -162,7 +164,7 @@ fn route_plugins(route: &Item<Route>) -> Result<Listed, Vec<FieldProblem>> {
         },
         pointer: format!("/plugins/{number}"),
     });
-    let mut listed = expanded(used)?;
+    let mut listed = expanded(used, &format!("route `{}`", route.head.id))?;
     listed.placed.sort_by(|a, b| match (a.used.index, b.used.index) {
         (Some(a), Some(b)) => a.total_cmp(&b),
         (a, b) => a.is_none().cmp(&b.is_none()),
@@ -173,7 +175,7 @@ fn route_plugins(route: &Item<Route>) -> Result<Listed, Vec<FieldProblem>> {
 /// The validators of the global chain in their listed order.
 fn validators(global: &Item<GlobalConfig>) -> Result<Listed, Vec<FieldProblem>> {
     let listed = global.incoming_request_validators.iter().enumerate().filter(|(_, validator)| validator.enabled);
-    expanded(listed.map(|(number, validator)| Placed {
+    let listed = listed.map(|(number, validator)| Placed {
         used: PluginUse {
             plugin: validator.plugin.clone(),
             include: validator.include.clone(),
@@ -182,11 +184,12 @@ fn validators(global: &Item<GlobalConfig>) -> Result<Listed, Vec<FieldProblem>> 
             config: validator.config.clone(),
         },
         pointer: format!("/incoming_request_validators/{number}"),
-    }))
+    });
+    expanded(listed, "the global chain")
 }
 
-/// Presets give way to what they lay down.
-fn expanded(listed: impl Iterator<Item = Placed>) -> Result<Listed, Vec<FieldProblem>> {
+/// Presets give way to what they lay down. `place` is where they are, for warnings.
+fn expanded(listed: impl Iterator<Item = Placed>, place: &str) -> Result<Listed, Vec<FieldProblem>> {
     let mut all = Listed::default();
     let mut problems = Vec::new();
     for placed in listed {
@@ -195,8 +198,8 @@ fn expanded(listed: impl Iterator<Item = Placed>) -> Result<Listed, Vec<FieldPro
             continue;
         }
         match expand::expand(&placed.used.config) {
-            Ok(Expanded { mut uses, guards }) => {
-                problems.extend(scope(&mut uses, &placed));
+            Ok(Expanded { uses, guards }) => {
+                all.warnings.extend(unused_paths(place, &placed));
                 all.guards.extend(guards);
                 all.placed.extend(uses.into_iter().map(|used| Placed { used, pointer: placed.pointer.clone() }));
             }
@@ -206,20 +209,17 @@ fn expanded(listed: impl Iterator<Item = Placed>) -> Result<Listed, Vec<FieldPro
     if problems.is_empty() { Ok(all) } else { Err(problems) }
 }
 
-/// Gives the plugins of a preset the paths of its entry, beside those of its configuration: what either excludes is
-/// excluded. Two lists of inclusions would have to be met both, which patterns cannot say.
-fn scope(uses: &mut [PluginUse], placed: &Placed) -> Option<FieldProblem> {
-    for used in uses {
-        used.exclude.extend(placed.used.exclude.iter().cloned());
-        if used.include.is_empty() {
-            used.include.clone_from(&placed.used.include);
-        } else if !placed.used.include.is_empty() {
-            let problem =
-                FieldProblem::new(format!("{}/include", placed.pointer), "its configuration has `include` too");
-            return Some(problem.expected("`include` here or in `config`"));
-        }
-    }
-    None
+/// What is said of the paths of a preset's entry, which its plugins do not have: those of its configuration hold (specification, "Preset
+/// route plugin configuration").
+fn unused_paths(place: &str, placed: &Placed) -> Option<String> {
+    let Placed { used, pointer } = placed;
+    let fields = [("include", &used.include), ("exclude", &used.exclude)];
+    let named: Vec<&str> =
+        fields.into_iter().filter(|(_, patterns)| !patterns.is_empty()).map(|(name, _)| name).collect();
+    let fields = named.join("` and `");
+    let instead = named.iter().map(|name| format!("`{pointer}/config/{name}`")).collect::<Vec<_>>().join(" and ");
+    (!named.is_empty())
+        .then(|| format!("{place}, `{pointer}`: `{fields}` at the entry of a preset have no effect; use {instead}"))
 }
 
 fn unknown_plugin(name: &str, pointer: &str) -> FieldProblem {

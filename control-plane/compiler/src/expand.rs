@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::steps::PluginUse;
-use entities::{FieldProblem, plugins};
+use entities::{FieldProblem, path_patterns, plugins};
 use kit::{Guard, Section, unknown_field};
 
 /// The fields that belong to no plugin.
@@ -43,6 +43,10 @@ pub(super) fn expand(config: &Map<String, Value>) -> Result<Expanded, FieldProbl
         return Err(unknown_field(format!("/{}", kit::token(unknown)), unknown, &known));
     }
     let paths: Paths = Section::read(config, &OWN_FIELDS)?;
+    let patterns = [path_patterns("/include", &paths.include), path_patterns("/exclude", &paths.exclude)];
+    if let Some(problem) = patterns.into_iter().flatten().next() {
+        return Err(problem);
+    }
     let mut expanded = Expanded::default();
     for plugin in plugins::active() {
         let Some(lay_down) = plugin.preset.lay_down else { continue };
@@ -151,6 +155,10 @@ mod tests {
         assert_eq!(expanded(json!({ "gate": "yes" })).unwrap_err().pointer, "/gate");
         for switch in ["gate", "waf", "response"] {
             assert_eq!(expanded(json!({ switch: null })).unwrap_err().pointer, format!("/{switch}"));
+        }
+        // What a gateway could not run would make it refuse the whole snapshot.
+        for (field, wrong) in [("include", "("), ("exclude", r"\pL")] {
+            assert_eq!(expanded(json!({ field: ["^/a", wrong] })).unwrap_err().pointer, format!("/{field}/1"));
         }
         assert!(expanded(json!({ "waf_confg": "x" })).unwrap_err().to_string().contains("waf_config"));
     }

@@ -117,7 +117,8 @@ impl<'a> Gateways<'a> {
         seals: bool,
     ) -> Self {
         let all = chains.routes.iter().map(|chain| &chain.steps).chain([&chains.global]);
-        let warnings = all.flat_map(|steps| steps.warnings.iter().cloned()).collect();
+        let warnings = all.flat_map(|steps| steps.warnings.iter().cloned());
+        let warnings = warnings.chain(protection::doubled(chains)).collect();
         let identity = seals.then(|| identity(global));
         let gaps = protection::gaps(chains).into_iter().collect();
         Self { set, global, chains, settings, identity, snapshots: BTreeMap::new(), warnings, gaps }

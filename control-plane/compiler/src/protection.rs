@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 
 use super::steps::{Chains, Steps};
 use entities::plugins;
-use kit::Guard;
+use kit::{Acts, Guard};
+use snapshot::Step;
 
 pub(super) use scope::guard as scope_guard;
 
@@ -35,6 +36,27 @@ pub(super) fn gaps(chains: &Chains) -> Vec<String> {
         }
     }
     found.into_iter().map(|(gap, routes)| format!("{}: {gap}", place(&routes))).collect()
+}
+
+/// Plugins with a policy that meet the requests of routes twice, once in the global chain and once in that of the route, with two
+/// policies; each with the routes that have it. That is allowed. One policy in both acts once.
+pub(super) fn doubled(chains: &Chains) -> Vec<String> {
+    let warning = |plugin: &plugins::Plugin| {
+        let global: Vec<&Step> = of_plugin(&chains.global, plugin).collect();
+        let differs = |step: &Step| global.iter().any(|global| global.config != step.config);
+        let with = chains.routes.iter().filter(|chain| of_plugin(&chain.steps, plugin).any(differs));
+        let routes: Vec<&str> = with.map(|chain| chain.id.as_str()).collect();
+        let title = plugin.title;
+        let what = format!("two plugins {title} with different policies meet the requests");
+        let where_they_are = "one is in the global chain and one in that of the route, and each acts by its own policy";
+        (!routes.is_empty()).then(|| format!("{}: {what}: {where_they_are}", place(&routes)))
+    };
+    plugins::active().filter(|plugin| plugin.acts != Acts::No).filter_map(warning).collect()
+}
+
+fn of_plugin<'a>(steps: &'a Steps, plugin: &plugins::Plugin) -> impl Iterator<Item = &'a Step> {
+    let name = plugin.name;
+    steps.list.iter().filter(move |step| step.plugin == name)
 }
 
 fn of_chain(chain: &[&dyn Guard]) -> Vec<String> {

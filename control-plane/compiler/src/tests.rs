@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use prost::Message as _;
@@ -316,6 +317,36 @@ fn keys_are_in_the_filters_that_present_challenges_or_judge_them_and_nowhere_els
 }
 
 #[test]
+fn providers_with_one_cookie_name_have_cookies_of_their_own() {
+    let tiers = json!([{ "min_score": 40, "action": "challenge" }]);
+    let names = |providers: &[(&str, &str, bool)]| {
+        let mut documents = vec![];
+        let mut plugins = vec![];
+        for (id, cookie, enabled) in providers {
+            documents
+                .push(json!({ "kind": "pow", "id": id, "cookie_name": cookie, "enabled": enabled, "secret": "s" }));
+            let policy = json!({ "kind": "threat-policy", "id": id, "tiers": tiers, "challenge_provider": id });
+            documents.push(policy);
+            plugins.push(json!({ "plugin": "SvcThreatResponse", "config": { "policy": id } }));
+        }
+        documents.push(route(json!(plugins)));
+        let compiled = compiler().compile(&entities(&documents)).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let (_, snapshot) = open(&compiled.gateway.filters[0].snapshot).unwrap();
+        let policies = snapshot.routes[0]
+            .steps
+            .iter()
+            .map(|step| threat_response::ThreatResponseStep::decode(step.config.as_slice()).unwrap().policy.unwrap());
+        policies.map(|policy| policy.challenge.map(|challenge| challenge.cookie_name)).collect::<Vec<_>>()
+    };
+    let some = |name: &str| Some(name.to_owned());
+    let shared = names(&[("b", "x", true), ("a", "x", true), ("c", "x", true), ("d", "y", true)]);
+    assert_eq!([&shared[1], &shared[3]], [&some("x"), &some("y")], "the first by id, and one that shares no name");
+    let (b, c) = (shared[0].clone().unwrap(), shared[2].clone().unwrap());
+    assert!(b != c && [&b, &c].iter().all(|name| name.starts_with("x-") && name.len() == 10), "{b} {c}");
+    assert_eq!(names(&[("a", "x", false), ("b", "x", true)]), [None, some("x")]);
+}
+
+#[test]
 fn keys_are_made_of_the_root_where_there_is_no_secret() {
     let keys = |more: Value, root| {
         let mut provider = json!({ "kind": "pow", "id": "c" });
@@ -379,20 +410,34 @@ fn a_widget_is_compiled_without_the_key_of_its_verification_or_not_at_all() {
 }
 
 #[test]
-fn the_paths_of_a_presets_entry_hold_for_its_plugins() {
-    let steps = |entry: Value, config: Value| {
+fn the_plugins_of_a_preset_have_the_paths_of_its_configuration_alone() {
+    let compiled = |entry: Value, config: Value| {
         let mut preset = json!({ "plugin": "SecuritySuitePreset", "config": config });
         preset.as_object_mut().unwrap().extend(entry.as_object().unwrap().clone());
-        let compiled = compiler().compile(&entities(&[route(json!([preset]))]));
-        compiled.map(|compiled| open(&compiled.gateway.filters[0].snapshot).unwrap().1.routes[0].steps.clone())
+        let compiled = compiler().compile(&entities(&[route(json!([preset]))])).unwrap();
+        let steps = open(&compiled.gateway.filters[0].snapshot).unwrap().1.routes[0].steps.clone();
+        assert!(!steps.is_empty());
+        let scopes: BTreeSet<_> = steps.into_iter().map(|step| (step.include, step.exclude)).collect();
+        let warning = compiled.warnings.into_iter().find(|warning| warning.contains("have no effect"));
+        (scopes.into_iter().collect::<Vec<_>>(), warning)
     };
-    let found = steps(json!({ "include": ["^/a"], "exclude": ["^/b"] }), json!({ "exclude": ["^/c"] })).unwrap();
-    assert!(!found.is_empty());
-    for step in found {
-        assert_eq!((step.include, step.exclude), (vec!["^/a".to_owned()], vec!["^/c".to_owned(), "^/b".to_owned()]));
+    let (scopes, warning) =
+        compiled(json!({ "include": ["^/a"], "exclude": ["^/b"] }), json!({ "include": ["^/d"], "exclude": ["^/c"] }));
+    assert_eq!(scopes, [(vec!["^/d".to_owned()], vec!["^/c".to_owned()])]);
+    let warning = warning.unwrap();
+    for part in [
+        "route `",
+        "`/plugins/0`",
+        "`include` and `exclude`",
+        "`/plugins/0/config/include`",
+        "`/plugins/0/config/exclude`",
+    ] {
+        assert!(warning.contains(part), "{warning}");
     }
-    let problems = steps(json!({ "include": ["^/a"] }), json!({ "include": ["^/b"] })).unwrap_err();
-    assert_eq!(problems[0].problem.pointer, "/plugins/0/include");
+    let (scopes, warning) = compiled(json!({ "exclude": ["^/b"] }), json!({}));
+    assert_eq!(scopes, [(vec![], vec![])]);
+    assert!(warning.is_some_and(|warning| !warning.contains("include")));
+    assert_eq!(compiled(json!({}), json!({ "exclude": ["^/c"] })).1, None);
 }
 
 #[test]

@@ -4,14 +4,17 @@ use snapshot::Challenge;
 
 use crate::widget;
 use crate::{ChallengeKind, ChallengeProvider, ThreatPolicy, TierAction};
-use kit::{ChallengeRoot, Context, Item};
+use kit::{ChallengeRoot, Context, Item, View};
+
+/// The bytes of the hash of an id that the name of a cookie has.
+const ID_BYTES: usize = 4;
 
 /// What a policy presents: nothing where no tier asks for it, and, with a warning, where nothing can be.
 pub(super) fn of(policy: &Item<ThreatPolicy>, context: &mut Context<'_>) -> Option<Challenge> {
     if !policy.tiers.iter().any(|tier| tier.action.read_as == TierAction::Challenge) {
         return None;
     }
-    let lowered = provider(policy, context).and_then(|provider| lower(provider, context.keys));
+    let lowered = provider(policy, context).and_then(|provider| lower(provider, context));
     match lowered {
         Ok(challenge) => Some(challenge),
         Err(why) => {
@@ -33,15 +36,28 @@ fn provider<'a>(policy: &Item<ThreatPolicy>, context: &Context<'a>) -> Result<&'
     Ok(provider)
 }
 
-fn lower(provider: &Item<ChallengeProvider>, root: &ChallengeRoot) -> Result<Challenge, String> {
+/// The name of the cookie of a provider's clearances. Of providers with one `cookie_name` only the first by id has it as it is: a browser
+/// keeps one cookie of a name, so that each clearance would take away the one of the other provider.
+fn cookie_name(provider: &Item<ChallengeProvider>, view: &View<'_>) -> String {
+    let (id, name) = (&provider.head.id, &provider.cookie_name);
+    let mut others = view.all::<ChallengeProvider>();
+    let is_taken = others.any(|other| other.enabled && other.cookie_name == *name && other.head.id < *id);
+    if !is_taken {
+        return name.clone();
+    }
+    let hash = snapshot::content_hash(id.as_bytes());
+    format!("{name}-{}", snapshot::hex(hash.get(..ID_BYTES).unwrap_or(&hash)))
+}
+
+fn lower(provider: &Item<ChallengeProvider>, context: &Context<'_>) -> Result<Challenge, String> {
     Ok(Challenge {
         provider: provider.head.id.clone(),
         difficulty_floor: provider.difficulty_floor,
         difficulty_ceiling: provider.difficulty_ceiling,
         challenge_ttl_seconds: provider.challenge_ttl_seconds,
         clearance_ttl_seconds: provider.clearance_ttl_seconds,
-        cookie_name: provider.cookie_name.clone(),
-        keys: keys(provider, root)?,
+        cookie_name: cookie_name(provider, context.view),
+        keys: keys(provider, context.keys)?,
         bind_ip: provider.bind_ip,
         bind_ua: provider.bind_ua,
         title: provider.title.clone(),

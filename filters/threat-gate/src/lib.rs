@@ -72,6 +72,10 @@ impl Plugin for ThreatGate {
         Verdict::Refuse(Refusal::new(self.status, Category::Ban, reason).about(self.about()))
     }
 
+    fn judges(&self) -> Option<&str> {
+        self.challenges.as_ref().map(Challenges::provider)
+    }
+
     fn timer(&self) -> Option<Timer> {
         Some(traffic::TIMER)
     }

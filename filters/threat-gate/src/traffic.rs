@@ -1,6 +1,6 @@
 //! How many requests each route has, for the overview of the control plane.
 //!
-//! The gate begins every exchange, so each request is counted once. Counts lie in the worker's memory and outlive snapshots; a report says
+//! The gate begins every exchange. A request that meets two of them, of the global chain and of the route, is counted once. Counts lie in the worker's memory and outlive snapshots; a report says
 //! what was added since the last one. What is lost with a link is missing from the numbers.
 
 use std::cell::RefCell;
@@ -48,8 +48,11 @@ struct Traffic(RefCell<HashMap<Rc<str>, u64>>);
 /// When [`report`] is to run.
 pub(crate) const TIMER: Timer = Timer { millis: PERIOD, on: Workers::All };
 
-/// Counts a request.
-pub(crate) fn count(exchange: &Exchange, host: &dyn Host) {
+/// Counts a request, unless another gate has.
+pub(crate) fn count(exchange: &mut Exchange, host: &dyn Host) {
+    if std::mem::replace(&mut exchange.is_counted, true) {
+        return;
+    }
     let traffic: Rc<Traffic> = host.shared().memory().beside();
     // Nothing else holds it: neither counting nor reporting calls into a plugin.
     let Ok(mut routes) = traffic.0.try_borrow_mut() else { return };
@@ -104,11 +107,14 @@ mod tests {
     fn requests_are_counted_by_route_and_reported_once() {
         let host = FakeHost::at(1_000);
         for route in ["shop", "", "shop", "api"] {
-            count(&exchange(route), &host);
+            let mut exchange = exchange(route);
+            // By the gate of the global chain and that of the route.
+            count(&mut exchange, &host);
+            count(&mut exchange, &host);
         }
         assert_eq!(reported(&host), [(String::new(), 1), ("api".to_owned(), 1), ("shop".to_owned(), 2)]);
         assert_eq!(reported(&host), []);
-        count(&exchange("api"), &host);
+        count(&mut exchange("api"), &host);
         assert_eq!(reported(&host), [("api".to_owned(), 1)]);
     }
 
@@ -117,9 +123,9 @@ mod tests {
         let host = FakeHost::at(1_000);
         let all = MAX_ROUTES as u64 + 1_000;
         for number in 0..all {
-            count(&exchange(&format!("{number:0>100}")), &host);
+            count(&mut exchange(&format!("{number:0>100}")), &host);
         }
-        count(&exchange(&"x".repeat(MAX_ID + 1)), &host);
+        count(&mut exchange(&"x".repeat(MAX_ID + 1)), &host);
         let routes = reported(&host);
         assert_eq!(routes.len(), MAX_ROUTES + 1);
         assert_eq!(routes[0], (String::new(), 1_001));

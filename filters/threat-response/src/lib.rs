@@ -10,6 +10,7 @@
 pub mod control;
 mod late;
 mod messages;
+mod preflight;
 mod throttle;
 
 pub use messages::ThreatResponseStep;
@@ -48,10 +49,15 @@ impl Plugin for ThreatResponse {
     fn access(&self, exchange: &mut Exchange, _slot: &mut Slot, host: &dyn Host) -> Verdict {
         match &self.challenges {
             Some(challenges) if !self.exemptions.cover(&exchange.caller.ip) => {
-                challenges.access(PLUGIN.name, true, exchange, host)
+                let last = !exchange.is_judged_later;
+                challenges.access(PLUGIN.name, last, exchange, host)
             }
             _ => Verdict::Pass,
         }
+    }
+
+    fn judges(&self) -> Option<&str> {
+        self.challenges.as_ref().map(Challenges::provider)
     }
 
     fn answered(&self, exchange: &mut Exchange, answer: Answer, _slot: &mut Slot, host: &dyn Host) -> Verdict {
@@ -61,7 +67,7 @@ impl Plugin for ThreatResponse {
         }
     }
 
-    fn request(&self, exchange: &mut Exchange, _has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
+    fn request(&self, exchange: &mut Exchange, has_body: bool, slot: &mut Slot, host: &dyn Host) -> Verdict {
         let score = exchange.score.total();
         slot.put(late::Judged(score));
         if self.exemptions.cover(&exchange.caller.ip) {
@@ -70,10 +76,16 @@ impl Plugin for ThreatResponse {
         let Some(tier) = self.policy.tier_at(score) else {
             return self.inside_maze(score, exchange, host);
         };
+        if self.has_acted(tier, exchange) {
+            return Verdict::Pass;
+        }
         let reason = format!("score {score} reaches tier {} of policy `{}`", tier.index, self.policy.name);
         let decision = self.decision(tier, score, reason);
         if self.policy.dry_run {
             return self.observed(decision, exchange, host);
+        }
+        if tier.action() == Action::Challenge && preflight::is_preflight(&exchange.request, has_body) {
+            return self.spare_preflight(decision, exchange, host);
         }
         self.enforce(tier, decision, exchange, host)
     }
@@ -84,6 +96,10 @@ impl Plugin for ThreatResponse {
 
     fn finish(&self, exchange: &mut Exchange, slot: &mut Slot, host: &dyn Host) {
         self.at_end(exchange, slot, host);
+    }
+
+    fn stricter(&self, exchange: &Exchange, refusal: &Refusal) -> Option<Action> {
+        self.stricter_tier(exchange, refusal).map(Tier::action)
     }
 
     fn on_refusal(
@@ -98,12 +114,9 @@ impl Plugin for ThreatResponse {
             return None;
         }
         let score = exchange.score.total();
-        let tier = self.policy.tier_at(score);
-        // A page of the maze stands unless the caller is banned.
-        let least = if refusal.action == Action::Maze { Action::Ban } else { Action::Tarpit };
-        let stricter = tier.filter(|tier| !self.policy.dry_run && tier.action() >= least);
+        let stricter = self.stricter_tier(exchange, refusal);
         let mut decision = Decision {
-            tier: tier.map(|tier| tier.index),
+            tier: self.policy.tier_at(score).map(|tier| tier.index),
             dry_run: self.policy.dry_run,
             held_millis: if stricter.is_some() { 0 } else { refusal.hold_millis },
             about: self.about_refusal(refusal, stricter.is_some()),
@@ -137,6 +150,25 @@ impl Plugin for ThreatResponse {
 }
 
 impl ThreatResponse {
+    /// The tier whose action takes the place of a refusal.
+    fn stricter_tier(&self, exchange: &Exchange, refusal: &Refusal) -> Option<&Tier> {
+        if self.policy.dry_run || self.exemptions.cover(&exchange.caller.ip) {
+            return None;
+        }
+        // A page of the maze stands unless the caller is banned.
+        let least = if refusal.action == Action::Maze { Action::Ban } else { Action::Tarpit };
+        self.policy.tier_at(exchange.score.total()).filter(|tier| tier.action() >= least)
+    }
+
+    /// Whether this policy has acted on the request by that tier or a higher one already: the same policy may be in the global chain and in
+    /// that of the route.
+    fn has_acted(&self, tier: &Tier, exchange: &Exchange) -> bool {
+        let own = self.about().policy;
+        let before = exchange.decision.as_ref().filter(|decision| !own.is_empty() && decision.about.policy == own);
+        let before = before.and_then(|decision| self.policy.tier_at(decision.score));
+        before.is_some_and(|before| before.min_score >= tier.min_score)
+    }
+
     fn decision(&self, tier: &Tier, score: f64, reason: String) -> Decision {
         let dry_run = self.policy.dry_run;
         let enforced = !dry_run && tier.action() >= Action::Throttle;
@@ -222,6 +254,14 @@ impl ThreatResponse {
                 None
             }
         }
+    }
+
+    /// No browser shows the answer to a preflight to anyone, and without it no page of another origin could ask: what is challenged is the
+    /// request behind it.
+    fn spare_preflight(&self, mut decision: Decision, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        decision.enforced = false;
+        decision.reason.push_str("; a preflight is not asked, the request behind it is");
+        self.observed(decision, exchange, host)
     }
 
     fn challenge(&self, tier: &Tier, mut decision: Decision, exchange: &mut Exchange, host: &dyn Host) -> Verdict {

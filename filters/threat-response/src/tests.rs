@@ -4,6 +4,9 @@ use exchange::{Metric, Signal};
 use maze::{MazeBudget, MazeLimits};
 use node_state::{allowlist, bans};
 
+mod providers;
+mod twice;
+
 fn tier(index: u32, min_score: f64, action: Action) -> Tier {
     Tier {
         index,
@@ -112,6 +115,17 @@ fn throttle_lets_a_quota_pass_and_says_when_to_come_back() {
     let Verdict::Enforce { reply: Some(reply), .. } = ask(&*plugin, 20.0, &host) else { panic!("it passed") };
     assert!(reply.headers.contains(&("retry-after".into(), b"6".to_vec())));
     host.advance(6_000);
+    assert_eq!(status(&ask(&*plugin, 20.0, &host)), None);
+}
+
+#[test]
+fn a_window_of_before_the_clock_was_set_back_does_not_go_on() {
+    let host = FakeHost::at(86_400_000);
+    let plugin = response(false, vec![tier(0, 10.0, Action::Throttle)]);
+    assert_eq!([(); 3].map(|()| status(&ask(&*plugin, 20.0, &host))), [None, None, Some(429)]);
+    host.clock.set(0);
+    assert_eq!([(); 3].map(|()| status(&ask(&*plugin, 20.0, &host))), [None, None, Some(429)]);
+    host.advance(10_000);
     assert_eq!(status(&ask(&*plugin, 20.0, &host)), None);
 }
 
@@ -263,6 +277,31 @@ fn a_challenged_caller_works_and_goes_on() {
     // A sterner tier is no business of a clearance.
     cleared.score.add(Signal { weight: 45.0, ..cleared.score.signals()[0].clone() });
     assert_eq!(status(&plugin.request(&mut cleared, false, &mut Slot::default(), &host)), Some(403));
+}
+
+#[test]
+fn a_preflight_is_not_challenged_and_nothing_else_passes_as_one() {
+    let host = FakeHost::at(1_000);
+    let plugin = challenging(false, Some(provider()));
+    let cors = [("origin", "https://shop.example"), ("access-control-request-method", "POST")];
+    let sent = |method: &str, headers: &[(&str, &str)], score: f64, has_body: bool, streaming: bool| {
+        let mut exchange = exchange(score);
+        exchange.request.method = method.into();
+        exchange.request.headers = exchange::Headers::new(headers);
+        exchange.request.streaming = streaming;
+        status(&plugin.request(&mut exchange, has_body, &mut Slot::default(), &host))
+    };
+    assert_eq!(sent("OPTIONS", &cors, 50.0, false, false), None);
+    let event = host.events_json().pop().unwrap();
+    assert_eq!((&event["event"]["outcome"], &event["decision"]["enforced"]), (&"observed".into(), &false.into()));
+    assert!(event["message"].as_str().unwrap().contains("a preflight is not asked"), "{event}");
+    assert_eq!(sent("OPTIONS", &cors, 95.0, false, false), Some(403), "a sterner tier");
+    assert_eq!(sent("OPTIONS", &cors, 50.0, true, false), Some(403), "a body");
+    assert_eq!(sent("OPTIONS", &cors, 50.0, false, true), Some(403), "an upgrade");
+    assert_eq!(sent("POST", &cors, 50.0, false, false), Some(403), "the request behind it");
+    for headers in [&cors[..1], &cors[1..], &[cors[0], cors[1], ("x-http-method-override", "DELETE")]] {
+        assert_eq!(sent("OPTIONS", headers, 50.0, false, false), Some(403), "{headers:?}");
+    }
 }
 
 #[test]

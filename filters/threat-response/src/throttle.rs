@@ -26,6 +26,8 @@ pub(crate) fn take(tier: &Tier, policy: &str, exchange: &Exchange, host: &dyn Ho
     let mut outcome = Outcome::Within;
     let window = u64::from(tier.throttle_window_seconds).saturating_mul(1000);
     let update = WINDOWS.update(host.shared(), key.as_bytes(), now, |entry| {
+        // A window that ends later than one that begins now is from before the clock was set back.
+        let entry = entry.filter(|entry| entry.expires_at <= now.saturating_add(window));
         let counted = entry.and_then(|entry| entry.value.first_chunk::<4>());
         let (count, until) = match (counted, entry) {
             (Some(count), Some(entry)) => (u32::from_le_bytes(*count).saturating_add(1), entry.expires_at),

@@ -103,6 +103,9 @@ pub struct ScanFiles {
     /// How long the request waits, in milliseconds.
     #[prost(uint32, tag = "7")]
     pub millis: u32,
+    /// The address of the caller; empty where it is not known.
+    #[prost(string, tag = "8")]
+    pub ip: String,
 }
 
 impl Topic for ScanFiles {

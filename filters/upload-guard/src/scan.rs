@@ -26,6 +26,7 @@ impl UploadGuard {
             body_limit: self.step.body_limit,
             max_files: self.step.max_files,
             millis: self.step.scan_millis,
+            ip: exchange.caller.ip.clone(),
         };
         slot.put(Waiting { partial });
         Verdict::Ask(Ask::new(&question, self.step.scan_millis).with_body())

@@ -30,13 +30,17 @@ fn over(mut document: Value, fields: &Value) -> Value {
     document
 }
 
-/// The gaps that are told of, which every write is warned of as well.
-fn gaps(documents: &[Value]) -> Vec<String> {
+fn set(documents: &[Value]) -> EntitySet {
     let folder = tempfile::tempdir().unwrap();
     for (number, document) in documents.iter().enumerate() {
         std::fs::write(folder.path().join(format!("{number}.json")), document.to_string()).unwrap();
     }
-    let set = EntitySet::from_dir(folder.path()).unwrap_or_else(|problems| panic!("{problems:?}"));
+    EntitySet::from_dir(folder.path()).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+/// The gaps that are told of, which every write is warned of as well.
+fn gaps(documents: &[Value]) -> Vec<String> {
+    let set = set(documents);
     let compiler = Compiler::new(Settings::default());
     let gaps = compiler.compile_groups(&set).gaps;
     let warnings = compiler.compile(&set).unwrap_or_else(|problems| panic!("{problems:?}")).warnings;
@@ -146,8 +150,11 @@ fn scopes_without_a_path_are_told() {
         let found = gap(&[waf(&json!({})), global]);
         assert!(found.starts_with("the global chain: ") && found.contains(why), "{found}");
     }
-    // The entry of a preset excludes for all of its plugins.
-    let closed = over(preset()["plugins"][0].clone(), &json!({"exclude": ["^/"]}));
+    // The configuration of a preset excludes for all of its plugins, its entry for none.
+    let mut closed = preset()["plugins"][0].clone();
+    let open = over(closed.clone(), &json!({"exclude": ["^/"]}));
+    assert_eq!(gaps(&[waf(&json!({})), policy(&json!({})), route(json!([open]))]), Vec::<String>::new());
+    closed["config"]["exclude"] = json!(["^/"]);
     let found = gaps(&[waf(&json!({})), policy(&json!({})), route(json!([closed]))]);
     assert!(found.len() == 3 && found.iter().all(|gap| gap.contains("`exclude` matches every path")), "{found:?}");
     for fields in [
@@ -192,6 +199,31 @@ fn honest_chains_are_not_told_of() {
         vec![waf(&none), policy(&json!({"exemptions": ["0.0.0.0/1", "10.0.0.0/8"]})), preset()],
     ] {
         assert_eq!(gaps(&documents), Vec::<String>::new(), "{documents:?}");
+    }
+}
+
+#[test]
+fn two_policies_for_one_request_are_warned_of_and_are_no_gap() {
+    let warned = |global: &str, own: &str, plugin: &str| {
+        let use_of =
+            |prefix: &str, policy: &str| json!([{"plugin": format!("{prefix}{plugin}"), "config": {"policy": policy}}]);
+        let validators = use_of("IncomingRequestValidator", global);
+        let documents = [
+            policy(&json!({})),
+            policy(&json!({"id": "q", "dry_run": true})),
+            route(use_of("", own)),
+            json!({"kind": "global-config", "incoming_request_validators": validators}),
+        ];
+        let (set, compiler) = (set(&documents), Compiler::new(Settings::default()));
+        let doubled = |text: &String| text.contains("with different policies meet the requests");
+        assert!(!compiler.compile_groups(&set).gaps.iter().any(doubled));
+        let warnings = compiler.compile(&set).unwrap_or_else(|problems| panic!("{problems:?}")).warnings;
+        warnings.into_iter().find(doubled).unwrap_or_default()
+    };
+    for (plugin, title) in [("SvcThreatResponse", "threat response"), ("SvcThreatGate", "threat gate")] {
+        let found = warned("p", "q", plugin);
+        assert!(found.starts_with(&format!("route `shop`: two plugins {title} with different policies")), "{found}");
+        assert_eq!(warned("p", "p", plugin), "", "one policy acts once");
     }
 }
 

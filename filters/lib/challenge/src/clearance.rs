@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::Challenges;
 use crate::binding::Binding;
-use crate::keys::Purpose;
+use crate::keys::{self, Purpose};
 use crate::puzzle::{ClearanceClaim, whole};
 
 /// How far a score may rise above the one that a clearance was earned at. Beyond it the caller has done worse since than
 /// what it worked for, and works again.
 const SCORE_MARGIN: u32 = 20;
-/// The most cookies of that name that are tried: an application's own of another path may come first.
-const MAX_COOKIES: usize = 4;
+/// The most cookies of that name that are tried: those of other paths, and those that another host of the domain has set, may come first.
+const MAX_COOKIES: usize = 16;
 
 /// A clearance as it is signed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,11 +61,12 @@ impl Challenges {
     }
 }
 
-/// The values of the caller's cookies of a name, as many as are tried.
+/// The values of the caller's cookies of a name that have the form of a token, as many as are tried.
 pub(crate) fn cookies<'a>(exchange: &'a Exchange, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
     let lines = exchange.request.headers.all("cookie");
     let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
-    pairs.filter_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")).take(MAX_COOKIES)
+    let values = pairs.filter_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+    values.filter(|value| keys::is_token(value)).take(MAX_COOKIES)
 }
 
 /// Whether the caller speaks HTTPS, to the gateway or to a proxy in front of it.

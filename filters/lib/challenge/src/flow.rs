@@ -41,8 +41,8 @@ impl Confirmation {
 }
 
 impl Challenges {
-    /// The verdict on a request that may be a submission, or come after a wait. A submission whose puzzle is another
-    /// provider's is left to later steps, unless `last`.
+    /// The verdict on a request that may be a submission, or come after a wait. A submission to another provider is left to later steps,
+    /// unless `last`.
     pub fn access(&self, module: &str, last: bool, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         if self.widget.is_some() {
             return self.access_token(module, last, exchange, host);

@@ -9,6 +9,8 @@ use sha2::Sha256;
 
 /// The longest token that is looked at, in bytes.
 const MAX_TOKEN: usize = 1024;
+/// The hexadecimal digits of a signature.
+const SIGNATURE_DIGITS: usize = 64;
 /// What the keys of puzzles, of tickets and of clearances are made of, so that none of the three can be taken for another. A
 /// puzzle and a ticket name their provider; a clearance does not, so the id of the provider is in its key.
 const PUZZLES: &[u8] = b"svc-challenge puzzle";
@@ -68,6 +70,16 @@ impl Keys {
 pub(crate) fn claim<T: DeserializeOwned>(token: &[u8]) -> Option<T> {
     let (payload, _) = split(token)?;
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
+}
+
+/// Whether some bytes have the form of a token.
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
+    let in_payload = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    let form = |(payload, signature): (&[u8], &[u8])| {
+        let is_signature = signature.len() == SIGNATURE_DIGITS && signature.iter().all(u8::is_ascii_hexdigit);
+        is_signature && !payload.is_empty() && payload.iter().all(in_payload)
+    };
+    split(bytes).is_some_and(form)
 }
 
 /// Payload and signature of a token, as text.

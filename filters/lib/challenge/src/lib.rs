@@ -25,7 +25,8 @@ use page::{Page, WidgetPage};
 
 pub use work::{difficulty, solves};
 
-/// The header of a submission; `{"challenge": ..., "nonce": ...}` in it, or `{"token": ...}`.
+/// The header of a submission; `{"challenge": ..., "nonce": ...}` in it, or `{"token": ..., "by": ...}`, where `by` is the id of the
+/// provider and may be missing.
 pub const HEADER: &str = "x-svc-challenge";
 
 /// What callers are asked to prove, and how it is checked.
@@ -44,6 +45,12 @@ impl Challenges {
         let keys = Keys::new(&settings.keys, &settings.provider)?;
         let widget = settings.widget.as_ref().map(|widget| WidgetPage::new(&settings, widget));
         Some(Self { keys, page: Page::new(&settings), widget, settings })
+    }
+
+    /// The id of the provider.
+    #[must_use]
+    pub fn provider(&self) -> &str {
+        &self.settings.provider
     }
 }
 

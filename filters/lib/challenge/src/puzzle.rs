@@ -47,7 +47,7 @@ pub(crate) struct ClearanceClaim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
     Malformed,
-    /// It says that another provider has signed it.
+    /// It says that it is for another provider.
     OfAnother,
     Forged,
     Foreign,

@@ -105,10 +105,10 @@ fn a_solved_puzzle_earns_a_cookie_that_lets_pass_until_it_ends() {
     assert_eq!((answer.status, header(&answer, "cache-control")), (204, "no-store"));
     let value = cookie.split(';').next().unwrap().strip_prefix("svc-clearance=").unwrap();
     let (payload, signature) = value.split_once('.').unwrap();
-    let payload: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap();
-    assert_eq!((&payload["exp"], &payload["score"]), (&json!(NOW + 1_800_000), &json!(40)));
-    assert_eq!(payload["ip"], "192.0.2.0/24");
-    assert_eq!((payload["ua"].as_str().unwrap().len(), signature.len()), (32, 64));
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap();
+    assert_eq!((&claims["exp"], &claims["score"]), (&json!(NOW + 1_800_000), &json!(40)));
+    assert_eq!(claims["ip"], "192.0.2.0/24");
+    assert_eq!((claims["ua"].as_str().unwrap().len(), signature.len()), (32, 64));
     let event = host.events_json().pop().unwrap();
     assert_eq!(
         (&event["event"]["outcome"], &event["threat"]["tags"]),
@@ -126,7 +126,10 @@ fn a_solved_puzzle_earns_a_cookie_that_lets_pass_until_it_ends() {
     assert!(with(&["a=b", &format!("c=d;  svc-clearance=old; {own} ; e=f")], NOW), "among others");
     assert!(!with(&["a=b"], NOW) && !with(&[], NOW));
     assert!(!with(&[&format!("x{own}")], NOW), "another name");
-    assert!(!with(&[&format!("{}; {own}", "svc-clearance=x; ".repeat(5))], NOW), "that many are not tried");
+    assert!(with(&[&format!("{}{own}", "svc-clearance=x; ".repeat(50))], NOW), "what is no token does not count");
+    let forged = |count| format!("svc-clearance={payload}.{}; ", "0".repeat(64)).repeat(count);
+    assert!(with(&[&format!("{}{own}", forged(15))], NOW));
+    assert!(!with(&[&format!("{}{own}", forged(16))], NOW), "that many are not tried");
 }
 
 #[test]
@@ -421,6 +424,15 @@ fn people_get_a_page_and_programs_get_json() {
                 assert_eq!((&body["reference"], &body["header"]), (&json!("3f2a-77"), &json!(HEADER)));
             }
         }
+    }
+}
+
+#[test]
+fn pages_submit_to_their_own_host_whatever_the_path() {
+    // `//x`, as a relative reference, would be the host `x`.
+    for script in [include_str!("page/page.js"), include_str!("page/widget/widget.js")] {
+        assert_eq!(script.matches("fetch(").count(), 1);
+        assert!(script.contains("fetch(location.origin + location.pathname + location.search"));
     }
 }
 

@@ -14,8 +14,9 @@ use crate::{Challenges, HEADER, flow};
 /// How long a submission waits for the control plane, in milliseconds: a second more than the control plane waits for the
 /// vendor.
 const ASK_MILLIS: u32 = 5000;
-/// The longest header of a submission that is looked at, in bytes: every byte of a token may be escaped.
-const MAX_SUBMISSION: usize = 2 * MAX_TOKEN + 64;
+/// The longest header of a submission that is looked at, in bytes: every byte of a token may be escaped, and the id of a provider stands
+/// beside it.
+const MAX_SUBMISSION: usize = 2 * MAX_TOKEN + 512;
 /// The longest token, in bytes.
 const MAX_TOKEN: usize = 4096;
 /// The longest host name, in bytes.
@@ -51,13 +52,18 @@ impl Challenges {
         }
     }
 
-    /// The verdict on a request that may submit a token. A puzzle is left to whoever comes behind, unless `last`.
+    /// The verdict on a request that may submit a token. A puzzle, and a token that names another provider, is left to later steps, unless
+    /// `last`.
     pub(crate) fn access_token(&self, module: &str, last: bool, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
-        match submitted(exchange) {
+        match self.submitted_token(exchange) {
             None => Verdict::Pass,
             Some(Err(Failure::OfAnother)) if !last => Verdict::Pass,
             Some(Err(failure)) => flow::refuse(failure, module, exchange, host),
-            Some(Ok(token)) => {
+            // The vendor is not asked again by a second step of the provider.
+            Some(Ok(token)) if exchange.rejected_by.contains(&self.settings.provider) => {
+                self.reject(&token, module, exchange, host)
+            }
+            Some(Ok(Token { token, .. })) => {
                 let provider = self.settings.provider.clone();
                 let (ip, name) = (exchange.caller.ip.clone(), host_name(exchange));
                 let question = VerifyToken { provider, token, ip, host: name };
@@ -75,11 +81,11 @@ impl Challenges {
         exchange: &mut Exchange,
         host: &dyn Host,
     ) -> Verdict {
-        match submitted(exchange) {
+        let token = match self.submitted_token(exchange) {
             None => return Verdict::Pass,
             Some(Err(failure)) => return flow::refuse(failure, module, exchange, host),
-            Some(Ok(_)) => {}
-        }
+            Some(Ok(token)) => token,
+        };
         match answer {
             Confirmation::Yes => {
                 let reason = "the vendor vouches for the token of the widget; the caller has clearance".to_owned();
@@ -89,7 +95,7 @@ impl Challenges {
                 let earned = ClearanceClaim { score: whole(MAX_SCORE), ip, ua };
                 self.hand_over(earned, decision, exchange, host)
             }
-            Confirmation::No => flow::refuse(Failure::Unvouched, module, exchange, host),
+            Confirmation::No => self.reject(&token, module, exchange, host),
             Confirmation::Overrun => flow::refuse(Failure::Overrun, module, exchange, host),
             Confirmation::Unavailable | Confirmation::NoControlPlane => {
                 let provider = &self.settings.provider;
@@ -101,29 +107,54 @@ impl Challenges {
             }
         }
     }
+
+    /// The verdict on a token for which the vendor does not vouch. One that names no provider may be for that of a later step.
+    fn reject(&self, token: &Token, module: &str, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+        if token.by.is_some() || !exchange.is_judged_later {
+            return flow::refuse(Failure::Unvouched, module, exchange, host);
+        }
+        if !exchange.rejected_by.contains(&self.settings.provider) {
+            exchange.rejected_by.push(self.settings.provider.clone());
+        }
+        Verdict::Pass
+    }
+
+    /// The token that a request submits; `None` where it is no submission.
+    fn submitted_token(&self, exchange: &Exchange) -> Option<Result<Token, Failure>> {
+        if exchange.request.method != b"POST" {
+            return None;
+        }
+        let header = exchange.request.headers.get(HEADER)?;
+        Some(match read(header) {
+            Some(token) if token.by.as_ref().is_some_and(|by| *by != self.settings.provider) => Err(Failure::OfAnother),
+            Some(token) => Ok(token),
+            None if puzzle::read(header).is_some() => Err(Failure::OfAnother),
+            None => Err(Failure::Malformed),
+        })
+    }
+}
+
+/// A token as it is submitted.
+pub(crate) struct Token {
+    token: String,
+    /// The id of the provider that it is for, where the submission names one.
+    by: Option<String>,
 }
 
 /// The token of a submission; `None` where there is none that could be one.
-pub(crate) fn read(header: &[u8]) -> Option<String> {
+pub(crate) fn read(header: &[u8]) -> Option<Token> {
     if header.len() > MAX_SUBMISSION {
         return None;
     }
     let Value::Object(mut fields) = serde_json::from_slice(header).ok()? else { return None };
     let Some(Value::String(token)) = fields.remove("token") else { return None };
     let plain = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
-    ((1..=MAX_TOKEN).contains(&token.len()) && token.bytes().all(plain)).then_some(token)
-}
-
-/// The token that a request submits; `None` where it is no submission.
-fn submitted(exchange: &Exchange) -> Option<Result<String, Failure>> {
-    if exchange.request.method != b"POST" {
-        return None;
-    }
-    let header = exchange.request.headers.get(HEADER)?;
-    Some(read(header).ok_or_else(|| match puzzle::read(header) {
-        Some(_) => Failure::OfAnother,
-        None => Failure::Malformed,
-    }))
+    let by = match fields.remove("by") {
+        None => None,
+        Some(Value::String(by)) => Some(by),
+        Some(_) => return None,
+    };
+    ((1..=MAX_TOKEN).contains(&token.len()) && token.bytes().all(plain)).then_some(Token { token, by })
 }
 
 /// The host name that a request is for, without its port; empty where it is none.

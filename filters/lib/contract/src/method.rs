@@ -1,5 +1,7 @@
 //! Methods that a request names beside its own: Symfony, Laravel, Rack, Spring, Slim and others take them in place of `POST`.
 
+pub use names::METHOD_HEADERS;
+
 use crate::check::Head;
 use crate::compiled::Contract;
 use crate::json::{Document, Kind};
@@ -8,8 +10,6 @@ use crate::percent::decode;
 use crate::query::pair;
 use crate::route::{Found, Matched};
 
-/// The headers that name a method, in lower case.
-pub const METHOD_HEADERS: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 /// The parameter or field that names one.
 const PARAMETER: &[u8] = b"_method";
 /// The methods that it may name. An application may have given it another meaning, as it may not to the headers.

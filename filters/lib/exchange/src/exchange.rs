@@ -33,6 +33,12 @@ pub struct Exchange {
     pub changes: Changes,
     /// The path or the host of the request holds a secret: events say `(hidden)` for both. A plugin that finds one there sets it.
     pub target_is_secret: bool,
+    /// A step behind the one whose turn it is judges submissions to challenges of another provider ([`Plugin::judges`](crate::Plugin::judges)).
+    pub is_judged_later: bool,
+    /// Challenge providers whose vendors have rejected the token of the request, by their ids.
+    pub rejected_by: Vec<String>,
+    /// The request counts in the traffic of its route already. It does not travel: gates are all in one filter.
+    pub is_counted: bool,
     /// A filter of this gateway, this one or another, has answered in the backend's place.
     pub answered: bool,
     /// That answer, from when it is given on.

@@ -77,7 +77,10 @@ pub use refusal::{MAX_REPLY_BODY, MAX_REPLY_HEADERS, Refusal, ReplyBody};
 pub use reports::{MAX_REPORT, MAX_REPORT_KINDS, REPORT_QUOTA, ReportQueues};
 pub use run::{AskedBody, Half, Run, Start};
 pub use scope::Scope;
-pub use sending::{Chunk, MAX_SENDING_BYTES, MAX_SENDINGS, MAX_UNDER_WAY, Sendings};
+pub use sending::{
+    Chunk, MAX_SENDING_BYTES, MAX_SENDING_BYTES_OF_CALLER, MAX_SENDINGS, MAX_SENDINGS_OF_CALLER, MAX_UNDER_WAY,
+    Sendings,
+};
 pub use signal::{MAX_SCORE, Score, Signal, SignalRule};
 pub use skip::{MAX_SKIPS, Role, Skip, SkipNote, SkipRight, Skipped};
 pub use tables::{KeysTable, MAX_TABLE_NAME, MAX_TABLES, RangesTable, TableHandle, Tables, Taken};

@@ -5,7 +5,8 @@ use std::any::Any;
 #[cfg(doc)]
 use crate::MAX_FOLLOW_UPS;
 use crate::{
-    Answer, Ask, Body, Build, Decision, Exchange, Half, Headers, Host, Refusal, Reply, Role, Skip, SkipRight, Timer,
+    Action, Answer, Ask, Body, Build, Decision, Exchange, Half, Headers, Host, Refusal, Reply, Role, Skip, SkipRight,
+    Timer,
 };
 
 /// A configured plugin: one step of one chain, immutable, shared by all requests of a worker.
@@ -137,6 +138,17 @@ pub trait Plugin {
     /// The task that runs on the timer, outside of any exchange: of the host, what belongs to a request is absent. It takes 20 ms
     /// at most.
     fn on_timer(&self, _host: &dyn Host) {}
+
+    /// The id of the challenge provider whose submissions it judges; `None` if it judges none.
+    fn judges(&self) -> Option<&str> {
+        None
+    }
+
+    /// The action by which [`Plugin::on_refusal`] would take the place of a refusal; `None` where it would leave the refusal as it is. Of
+    /// several threat responses the one with the strictest action is asked, and of those alike the last one, which is that of the route.
+    fn stricter(&self, _exchange: &Exchange, _refusal: &Refusal) -> Option<Action> {
+        None
+    }
 
     /// Lets a threat response override the refusal of the plugin `by`, of a request or of a response: the verdict to carry out
     /// instead. `None`, from every other plugin, leaves the refusal as it is.

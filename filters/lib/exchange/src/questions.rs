@@ -35,8 +35,8 @@ struct Waiting<T> {
     /// A number of the caller, where it is known.
     caller: Option<u64>,
     bytes: usize,
-    /// In milliseconds since the Unix epoch.
-    until: u64,
+    /// From when until when, in milliseconds since the Unix epoch.
+    times: (u64, u64),
     /// The stream that it was sent on, once it was.
     stream: Option<u32>,
 }
@@ -56,13 +56,8 @@ impl<T> Questions<T> {
     ///
     /// The answer if there is no room, of all callers or of this one. [`Answer::Overrun`] as a rule: callers bring that about.
     /// [`Answer::Unavailable`] while the control plane answers none of the questions: then the callers do not.
-    pub fn open(
-        &mut self,
-        asking: T,
-        caller: Option<u64>,
-        bytes: usize,
-        (now, until): (u64, u64),
-    ) -> Result<u64, Answer> {
+    pub fn open(&mut self, asking: T, caller: Option<u64>, bytes: usize, times: (u64, u64)) -> Result<u64, Answer> {
+        let now = times.0;
         let total = self.bytes.saturating_add(bytes);
         let is_full = self.waiting.len() >= MAX_QUESTIONS || total > MAX_QUESTION_BYTES;
         if is_full || caller.is_some_and(|caller| self.of_caller(caller) >= MAX_QUESTIONS_OF_CALLER) {
@@ -71,7 +66,7 @@ impl<T> Questions<T> {
         self.last = self.last.wrapping_add(1);
         self.bytes = total;
         self.silent_since.get_or_insert(now);
-        self.waiting.insert(self.last, Waiting { asking, caller, bytes, until, stream: None });
+        self.waiting.insert(self.last, Waiting { asking, caller, bytes, times, stream: None });
         Ok(self.last)
     }
 
@@ -139,9 +134,10 @@ impl<T> Questions<T> {
         asking
     }
 
-    /// Takes out what has waited long enough.
+    /// Takes out what has waited long enough. That cannot be said of what waits since a time that is still to come, because the clock was
+    /// set back: it is taken out as well.
     pub fn take_overdue(&mut self, now: u64) -> Vec<T> {
-        let is_overdue = |waiting: &Waiting<T>| waiting.until <= now;
+        let is_overdue = |waiting: &Waiting<T>| !(waiting.times.0..waiting.times.1).contains(&now);
         let last = self.waiting.iter().rev().find(|(_, waiting)| is_overdue(waiting));
         self.overdue = last.map_or(self.overdue, |(question, _)| self.overdue.max(*question));
         self.remove_all(is_overdue)
@@ -239,6 +235,16 @@ mod tests {
         assert!(questions.open(2, Some(8), 1, (0, 9)).is_ok());
         questions.take(1);
         assert!(questions.open(3, Some(7), 1, (0, 9)).is_ok());
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_ends_the_wait() {
+        let mut questions = Questions::default();
+        assert!(questions.open('a', None, 1, (50_000, 51_000)).is_ok());
+        assert!(questions.take_overdue(50_999).is_empty());
+        assert_eq!(questions.take_overdue(49_999), ['a']);
+        assert!(questions.open('b', None, 1, (10_000, 11_000)).is_ok());
+        assert_eq!((questions.take_overdue(10_000), questions.take_overdue(11_000)), (vec![], vec!['b']));
     }
 
     #[test]

@@ -8,6 +8,11 @@ use snapshot::ASK_CHUNK;
 pub const MAX_SENDINGS: usize = 64;
 /// The most bytes that these bodies have together: the gateway keeps them meanwhile.
 pub const MAX_SENDING_BYTES: usize = 256 << 20;
+/// The most bodies of one caller that are sent at once, and the most bytes that they have together: no single one takes the room of all
+/// others.
+pub const MAX_SENDINGS_OF_CALLER: usize = MAX_SENDINGS / 4;
+/// See [`MAX_SENDINGS_OF_CALLER`].
+pub const MAX_SENDING_BYTES_OF_CALLER: usize = MAX_SENDING_BYTES / 4;
 /// The most bytes of all bodies that are sent and not taken yet: what other messages of the link may have in front of them.
 pub const MAX_UNDER_WAY: usize = 2 << 20;
 
@@ -23,6 +28,8 @@ pub struct Sendings<T> {
 struct Sending<T> {
     question: u64,
     source: T,
+    /// A number of the caller, where it is known.
+    caller: Option<u64>,
     length: usize,
     sent: usize,
     /// By the answerer.
@@ -49,15 +56,23 @@ impl<T> Default for Sendings<T> {
 }
 
 impl<T> Sendings<T> {
-    /// Adds the body of a question, of so many bytes; nothing of it is sent before it is granted. `false` if there are
-    /// [`MAX_SENDINGS`], or more bytes than [`MAX_SENDING_BYTES`] together.
+    /// Adds the body of a question, of so many bytes; nothing of it is sent before it is granted. `caller` is the same number for all
+    /// bodies of one caller; `None` where it is not known who is calling, which may be many. `false` if there are [`MAX_SENDINGS`], or more
+    /// bytes than [`MAX_SENDING_BYTES`] together, or this caller has its share of either.
     #[must_use]
-    pub fn open(&mut self, question: u64, length: usize, source: T) -> bool {
-        let bytes = self.list.iter().fold(length, |bytes, sending| bytes.saturating_add(sending.length));
-        if self.list.len() >= MAX_SENDINGS || bytes > MAX_SENDING_BYTES {
+    pub fn open(&mut self, question: u64, caller: Option<u64>, length: usize, source: T) -> bool {
+        let is_own = |sending: &Sending<T>| caller.is_some() && sending.caller == caller;
+        let fits = |of: &dyn Fn(&Sending<T>) -> bool, most: usize, most_bytes: usize| {
+            let taken = self.list.iter().filter(|sending| of(sending));
+            let (count, bytes) =
+                taken.fold((0, length), |(count, bytes), one| (count + 1, one.length.saturating_add(bytes)));
+            count < most && bytes <= most_bytes
+        };
+        let has_room = fits(&|_| true, MAX_SENDINGS, MAX_SENDING_BYTES);
+        if !has_room || !fits(&is_own, MAX_SENDINGS_OF_CALLER, MAX_SENDING_BYTES_OF_CALLER) {
             return false;
         }
-        self.list.push_back(Sending { question, source, length, sent: 0, taken: 0, until: 0 });
+        self.list.push_back(Sending { question, source, caller, length, sent: 0, taken: 0, until: 0 });
         true
     }
 
@@ -129,7 +144,8 @@ mod tests {
     #[test]
     fn bodies_take_turns_as_far_as_they_are_granted() {
         let mut sendings = Sendings::default();
-        assert!(sendings.open(1, 200_000, 'a') && sendings.open(2, 70_000, 'b') && sendings.open(3, 0, 'c'));
+        assert!(sendings.open(1, None, 200_000, 'a') && sendings.open(2, None, 70_000, 'b'));
+        assert!(sendings.open(3, None, 0, 'c'));
         assert_eq!(send(&mut sendings), None, "nothing is granted");
         sendings.grant(1, 0, ASK_WINDOW);
         sendings.grant(2, 0, ASK_WINDOW);
@@ -156,7 +172,7 @@ mod tests {
     #[test]
     fn a_chunk_that_could_not_be_read_comes_again_after_the_others() {
         let mut sendings = Sendings::default();
-        assert!(sendings.open(1, 10, 'a') && sendings.open(2, 10, 'b'));
+        assert!(sendings.open(1, None, 10, 'a') && sendings.open(2, None, 10, 'b'));
         sendings.grant(1, 0, 10);
         sendings.grant(2, 0, 10);
         let of = |turn: Option<(Chunk, &char)>| turn.map(|(chunk, source)| (chunk.question, *source));
@@ -166,12 +182,31 @@ mod tests {
     }
 
     #[test]
+    fn one_caller_leaves_room_for_others() {
+        let fill = |sendings: &mut Sendings<char>, length| {
+            (0..100).take_while(|question| sendings.open(*question, Some(7), length, 'a')).count()
+        };
+        let (mut short, mut long) = (Sendings::default(), Sendings::default());
+        assert_eq!(fill(&mut short, 1), MAX_SENDINGS_OF_CALLER);
+        assert_eq!(fill(&mut long, MAX_ASK_BODY), MAX_SENDING_BYTES_OF_CALLER / MAX_ASK_BODY);
+        for sendings in [&mut short, &mut long] {
+            assert!(sendings.open(200, Some(8), MAX_ASK_BODY, 'b'), "another caller");
+            assert!(sendings.open(201, None, MAX_ASK_BODY, 'c'), "one that is not known");
+            // It has its turn although the other one has more to send.
+            (0..201).for_each(|question| sendings.grant(question, 0, ASK_WINDOW));
+            let turns: Vec<u64> = std::iter::from_fn(|| send(sendings)).map(|(question, ..)| question).collect();
+            assert!(turns.contains(&200));
+            assert!(sendings.end(0).is_some() && sendings.open(202, Some(7), 1, 'a'), "its room is free again");
+        }
+    }
+
+    #[test]
     fn bodies_are_bounded_in_number_in_bytes_and_under_way() {
         let mut sendings = Sendings::default();
-        assert!((0..MAX_SENDINGS as u64).all(|question| sendings.open(question, 1, 'a')));
-        assert!(!sendings.open(100, 1, 'a'));
+        assert!((0..MAX_SENDINGS as u64).all(|question| sendings.open(question, None, 1, 'a')));
+        assert!(!sendings.open(100, None, 1, 'a'));
         let mut long = Sendings::default();
-        let fit = (0..100).take_while(|question| long.open(*question, MAX_ASK_BODY, 'a')).count();
+        let fit = (0..100).take_while(|question| long.open(*question, None, MAX_ASK_BODY, 'a')).count();
         assert_eq!(fit, MAX_SENDING_BYTES / MAX_ASK_BODY);
         // However much is granted, other messages have a bounded number of bytes in front of them.
         (0..8).for_each(|question| long.grant(question, 0, u64::MAX));

@@ -43,6 +43,11 @@ impl Signal {
         let product = self.weight * self.confidence.clamp(0.0, 1.0);
         if product.is_finite() { product.round().clamp(0.0, MAX_SCORE) } else { 0.0 }
     }
+
+    /// Whether both say the same of a request.
+    fn is_of_same(&self, other: &Self) -> bool {
+        self.source == other.source && self.tag == other.tag && self.detail == other.detail
+    }
 }
 
 /// A rule that a signal is about.
@@ -88,6 +93,22 @@ impl Score {
         let kept = rules.by_ref().take(MAX_RULES).collect();
         let more_rules = u32::try_from(rules.count()).unwrap_or(u32::MAX);
         self.add_noted(Note { module: self.turn.into(), rules: kept, more_rules }, signal);
+    }
+
+    /// Adds a signal of what several steps find alike, such as the same plugin in the global chain and in that of the route. What has the
+    /// same source, tag and detail counts once, by the highest weight that a step gives it: a further signal has only what the ones before
+    /// it lack, and none is added where they lack nothing.
+    pub fn add_once(&mut self, mut signal: Signal) {
+        truncate(&mut signal.detail, MAX_TEXT);
+        let mut known = self.signals.iter().filter(|known| known.is_of_same(&signal)).peekable();
+        if known.peek().is_some() {
+            let missing = signal.effective_weight() - known.map(Signal::effective_weight).sum::<f64>();
+            if missing <= 0.0 {
+                return;
+            }
+            (signal.weight, signal.confidence) = (missing, 1.0);
+        }
+        self.add(signal);
     }
 
     /// Adds a signal with its note.
@@ -192,6 +213,32 @@ mod tests {
         score.add(signal(95.0, 1.0));
         assert_eq!(score.total(), 100.0);
         assert_eq!(score.tags(), ["test:x"]);
+    }
+
+    #[test]
+    fn what_several_steps_find_alike_counts_once_by_its_highest_weight() {
+        let mut score = Score::default();
+        let long = Signal { detail: "x".repeat(600), ..signal(20.0, 0.5) };
+        for same in [&long, &long, &Signal { weight: 5.0, ..long.clone() }] {
+            score.add_once(same.clone());
+        }
+        assert_eq!((score.total(), score.signals().len()), (10.0, 1));
+        let silent = Signal { tag: "test:silent".into(), ..signal(0.0, 1.0) };
+        for same in [&silent, &silent] {
+            score.add_once(same.clone());
+        }
+        assert_eq!((score.total(), score.signals().len()), (10.0, 2));
+        score.add_once(Signal { weight: 30.0, confidence: 1.0, ..long.clone() });
+        score.add_once(Signal { weight: 30.0, confidence: 1.0, at: 9, ..long.clone() });
+        assert_eq!((score.total(), score.signals().len()), (30.0, 3));
+        for other in [
+            Signal { source: "other".into(), ..long.clone() },
+            Signal { tag: "test:y".into(), ..long.clone() },
+            Signal { detail: "y".into(), ..long },
+        ] {
+            score.add_once(other);
+        }
+        assert_eq!(score.total(), 60.0);
     }
 
     #[test]

@@ -50,6 +50,9 @@ struct Carried {
     /// [`Exchange::operation`].
     #[prost(message, optional, tag = "11")]
     operation: Option<CarriedOperation>,
+    /// [`Exchange::rejected_by`].
+    #[prost(string, repeated, tag = "12")]
+    rejected_by: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -188,6 +191,7 @@ pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
     exchange.decided_elsewhere = carried.decided;
     exchange.elsewhere_score = carried.decided.then_some(carried.decided_score);
     exchange.score = score(carried.signals, carried.overflow);
+    exchange.rejected_by = carried.rejected_by;
     exchange.answered = carried.answered;
     exchange.target_is_secret |= carried.target_is_secret;
     if let Some(operation) = carried.operation {
@@ -263,7 +267,7 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
     let (decided, answered) = (exchange.is_decided(), exchange.answered);
     let caller = exchange.changes.of_request.then(|| CarriedCaller::of(&exchange.caller));
     let operation = exchange.operation.as_ref().map(CarriedOperation::of);
-    let said = operation.is_some() || caller.is_some();
+    let said = operation.is_some() || caller.is_some() || !exchange.rejected_by.is_empty();
     let nothing = exchange.score.signals().is_empty() && exchange.skips.is_empty() && !said;
     if nothing && !decided && !answered {
         return;
@@ -295,6 +299,7 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
         given_status: exchange.given.map_or(0, |given| given.status.into()),
         given_action: exchange.given.map_or(Action::Deny, |given| given.action).into(),
         operation,
+        rejected_by: exchange.rejected_by.clone(),
     };
     host.set_filter_state(EXCHANGE_TOKEN, STANDARD_NO_PAD.encode(carried.encode_to_vec()).as_bytes());
 }

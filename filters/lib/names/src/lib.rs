@@ -9,6 +9,9 @@
 
 use std::cmp::Ordering;
 
+/// The headers by which Symfony, Laravel, Rack, Spring, Slim and others take a request for one of another method, in lower case.
+pub const METHOD_HEADERS: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+
 /// Above every character: what a byte counts as that is no UTF-8.
 const NO_CHARACTER: u32 = 0x0011_0000;
 

@@ -46,6 +46,7 @@ fn files_that_pass_are_scanned() {
         body_limit: 1 << 20,
         max_files: 100,
         millis: 5000,
+        ip: "192.0.2.7".into(),
         ..ScanFiles::default()
     };
     assert_eq!((asked, outcome.verdict(), outcome.tags.len()), (Some(expected), passed(), 0));

@@ -73,7 +73,7 @@ function stop() { over = true; workers.forEach(function (w) { w.terminate(); });
 function found(nonce) {
   if (over) return;
   stop();
-  fetch(location.pathname + location.search, {
+  fetch(location.origin + location.pathname + location.search, {
     method: "POST", headers: { "X-Svc-Challenge": JSON.stringify({ challenge: c, nonce: nonce }) },
     credentials: "same-origin", cache: "no-store", redirect: "error"
   }).then(function (answer) {

@@ -1,8 +1,11 @@
 //! Access validation: who is calling, before anything of the request is parsed.
 
+use std::rc::Rc;
+
 use super::wait::{Asking, Phase};
 use super::{Half, Run, Stage};
-use crate::{Flow, Host, Verdict};
+use crate::chain::Step;
+use crate::{Flow, Host, Role, Verdict};
 
 impl Run {
     /// The request's headers are there: access validation, then the request transformers.
@@ -21,6 +24,7 @@ impl Run {
             if self.skips.cover(at, step.name, step.role, true) {
                 continue;
             }
+            self.look_ahead(at, &step);
             let Some(slot) = self.slots.get_mut(at) else { continue };
             let flow = match step.turn(&mut self.exchange).access(&mut self.exchange, slot, host) {
                 Verdict::Ask(ask) => Some(self.ask(ask, Asking::first(at, Phase::Access), host)),
@@ -31,5 +35,20 @@ impl Run {
             }
         }
         self.advance(Half::Request, 0, self.has_body, None, host)
+    }
+
+    /// Notes whether a step behind this one judges submissions to challenges of another provider.
+    pub(super) fn look_ahead(&mut self, at: usize, step: &Step) {
+        let Some(own) = step.plugin.judges() else { return };
+        let later = (at.saturating_add(1)..self.steps.list.len()).any(|at| {
+            let judges = |step: &Rc<Step>| {
+                let is_other = step.plugin.judges().is_some_and(|provider| provider != own);
+                is_other && !self.skips.cover(at, step.name, step.role, true)
+            };
+            self.step(at).is_some_and(|step| judges(&step))
+        });
+        // Threat gates have a filter of their own then, and threat responses one behind it.
+        let other_filter = self.shared_exchange && step.role == Role::Enforcement;
+        self.exchange.is_judged_later = later || other_filter;
     }
 }

@@ -42,19 +42,11 @@ impl Run {
     /// A refusal: the threat response may answer in its own way, otherwise it stands as it is.
     pub(crate) fn refuse(&mut self, refusal: &Refusal, by: &str, host: &dyn Host) -> Flow {
         let half = if self.exchange.response.is_none() { Half::Request } else { Half::Response };
-        let steps = Rc::clone(&self.steps);
-        let covered =
-            steps.list.iter().zip(&self.covered).enumerate().filter(|(_, (_, covered))| refusal.scored && **covered);
-        let asked = covered.filter(|(at, (step, _))| !self.skips.cover(*at, step.name, step.role, false));
-        let verdict = asked
-            .filter_map(|(_, (step, _))| {
-                step.turn(&mut self.exchange).on_refusal(&mut self.exchange, refusal, by, half, host)
-            })
-            .next();
-        if let Some(Verdict::Enforce { decision, hold_millis, reply }) = verdict {
+        let behind = self.steps.list.len();
+        if let Some(Verdict::Enforce { decision, hold_millis, reply }) = self.override_of(refusal, by, half, host) {
             let reply = reply.unwrap_or_else(|| refusal.reply(&self.exchange.request, host));
             return self
-                .enforce(decision, hold_millis, Some(reply), steps.list.len(), Half::Request, host)
+                .enforce(decision, hold_millis, Some(reply), behind, Half::Request, host)
                 .unwrap_or(Flow::Continue);
         }
         let decision = Decision::new(refusal.action, self.exchange.score.total(), refusal.reason.clone());
@@ -68,7 +60,25 @@ impl Run {
         };
         self.exchange.emit(&event, host);
         let reply = refusal.reply(&self.exchange.request, host);
-        self.enforce(decision, refusal.hold_millis, Some(reply), steps.list.len(), half, host).unwrap_or(Flow::Continue)
+        self.enforce(decision, refusal.hold_millis, Some(reply), behind, half, host).unwrap_or(Flow::Continue)
+    }
+
+    /// What a threat response makes of a refusal: the strictest of them, of those alike the last one, so that a policy of the route goes
+    /// before one of the global chain. One answers, and emits the one event.
+    fn override_of(&mut self, refusal: &Refusal, by: &str, half: Half, host: &dyn Host) -> Option<Verdict> {
+        if !refusal.scored {
+            return None;
+        }
+        let steps = Rc::clone(&self.steps);
+        let covered = steps.list.iter().zip(&self.covered).enumerate().filter(|(_, (_, covered))| **covered);
+        let asked = covered.filter(|(at, (step, _))| !self.skips.cover(*at, step.name, step.role, false));
+        let mut asked: Vec<_> =
+            asked.map(|(_, (step, _))| (step.plugin.stricter(&self.exchange, refusal), step)).rev().collect();
+        // The order of those alike stays.
+        asked.sort_by_key(|(action, _)| std::cmp::Reverse(*action));
+        asked
+            .iter()
+            .find_map(|(_, step)| step.turn(&mut self.exchange).on_refusal(&mut self.exchange, refusal, by, half, host))
     }
 
     fn enforce(

@@ -131,9 +131,13 @@ impl Plugin for Scripted {
             _ => self.verdict("yes:", exchange, b""),
         }
     }
+    fn stricter(&self, _: &Exchange, _: &Refusal) -> Option<Action> {
+        self.0.contains("stern").then_some(Action::Ban)
+    }
     fn on_refusal(&self, _: &mut Exchange, _: &Refusal, _by: &str, _half: Half, _host: &dyn Host) -> Option<Verdict> {
-        let reply = Some(Reply { status: 418, ..Reply::default() });
-        self.0.contains("fabric").then(|| Verdict::Enforce { decision: decision(), hold_millis: 0, reply })
+        let status = self.0.split(' ').find_map(|word| word.strip_prefix("fabric"))?.parse().unwrap_or(418);
+        let reply = Some(Reply { status, ..Reply::default() });
+        Some(Verdict::Enforce { decision: decision(), hold_millis: 0, reply })
     }
 }
 
@@ -207,6 +211,22 @@ fn a_threat_response_answers_a_refusal_even_where_it_does_not_run() {
     let mut passed = run(&[step("r:note"), fabric], &host);
     assert_eq!(passed.request_headers(false, &host), Flow::Continue);
     assert_eq!(kinds(&passed).len(), 1);
+}
+
+#[test]
+fn of_several_threat_responses_the_strictest_answers_and_of_those_alike_the_last() {
+    let status = |global: &str, route: &str| {
+        let host = FakeHost::at(0);
+        let chain = chain(&[step(global)], &[step("r:refuse"), step(route)]);
+        match run_on(&chain, "r", "/", false, &host).request_headers(false, &host) {
+            Flow::Answer(reply) => reply.status,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(status("fabric418", "fabric419"), 419);
+    assert_eq!(status("fabric418 stern", "fabric419"), 418);
+    assert_eq!(status("fabric418 stern", "fabric419 stern"), 419);
+    assert_eq!(status("fabric418", "stern"), 418, "one that does not answer");
 }
 
 #[test]

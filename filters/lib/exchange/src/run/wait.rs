@@ -123,7 +123,11 @@ impl Run {
         if matches!(answer, Answer::Unavailable | Answer::Overrun) {
             host.count(Metric::QuestionsUnanswered);
         }
-        match (self.step(asking.at), self.slots.get_mut(asking.at)) {
+        let step = self.step(asking.at);
+        if let Some(step) = &step {
+            self.look_ahead(asking.at, step);
+        }
+        match (step, self.slots.get_mut(asking.at)) {
             (Some(step), Some(slot)) => step.turn(&mut self.exchange).answered(&mut self.exchange, answer, slot, host),
             _ => Verdict::Pass,
         }

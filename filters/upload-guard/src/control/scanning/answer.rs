@@ -51,7 +51,7 @@ async fn verdict(
     };
     // A body is in memory; of a coded one its decoded form as well, and files in base64.
     let forms = if question.content_encoding.is_empty() && question.json_fields.is_empty() { 1 } else { 3 };
-    let _memory = scanners.memory.acquire_many(Scanners::units(body.length().saturating_mul(forms))).await;
+    let _room = scanners.memory.take(&question.ip, body.length().saturating_mul(forms)).await;
     let complete = body.is_complete();
     let Some(bytes) = body.collect(MAX_ASK_BODY).await else {
         return Err("the gateway has not sent all of the body".to_owned());

@@ -7,6 +7,7 @@ mod connection;
 mod extract;
 mod gather;
 mod icap;
+mod memory;
 mod operations;
 mod runtime;
 mod scanner;

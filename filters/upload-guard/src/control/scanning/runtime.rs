@@ -5,37 +5,21 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use kit::EntitySource;
 use outbound::Outbound;
-use tokio::sync::Semaphore;
 
+use super::memory::Memory;
 use super::scanner::Scanner;
 use crate::control::MalwareScanner;
 
-/// The most bytes of bodies that are in memory at once: 64 MiB.
-const MAX_BYTES: usize = 64 << 20;
-/// A unit of them: 64 KiB.
-const UNIT: usize = 64 << 10;
-
 /// The scanners of a control plane.
+#[derive(Default)]
 pub(in crate::control) struct Scanners {
     scanners: Mutex<BTreeMap<String, Arc<Scanner>>>,
     outbound: OnceLock<Outbound>,
-    /// Units of memory that are free.
-    pub(super) memory: Semaphore,
-}
-
-impl Default for Scanners {
-    fn default() -> Self {
-        Self { scanners: Mutex::default(), outbound: OnceLock::new(), memory: Semaphore::new(MAX_BYTES / UNIT) }
-    }
+    /// For bodies.
+    pub(super) memory: Memory,
 }
 
 impl Scanners {
-    /// The units of memory that so many bytes take.
-    pub(super) fn units(bytes: u64) -> u32 {
-        let units = usize::try_from(bytes).unwrap_or(MAX_BYTES).div_ceil(UNIT).clamp(1, MAX_BYTES / UNIT);
-        u32::try_from(units).unwrap_or(u32::MAX)
-    }
-
     /// The client that scanners are reached by, from now on.
     pub(super) fn reach_by(&self, outbound: Outbound) {
         // A control plane has one.

@@ -17,8 +17,10 @@ pub(crate) struct WidgetPage {
     message: String,
     /// The operator's own HTML, the public key in its place.
     html: String,
-    /// Safe to stand in a quoted attribute.
+    /// Safe to stand in a quoted attribute, and so is what follows.
     field: String,
+    /// The id of the provider.
+    by: String,
     script_url: String,
     /// A module does not run as a classic script.
     script_type: &'static str,
@@ -35,6 +37,7 @@ impl WidgetPage {
             message: escape(&settings.message),
             html: widget.html.replace("{site_key}", &escape(&widget.site_key)),
             field: escape(&widget.response_field),
+            by: escape(&settings.provider),
             script_url: escape(&widget.script_url),
             script_type: if is_module { " type=module" } else { "" },
             policy: policy(widget),
@@ -57,14 +60,14 @@ impl WidgetPage {
         let message = or(&self.message, message);
         let reference = reference_line(word, reference);
         let widget = self.html.replace("{nonce}", nonce).replace("{lang}", lang);
-        let Self { field, script_url, script_type, .. } = self;
+        let Self { field, by, script_url, script_type, .. } = self;
         let repeats = u8::from(repeats);
         // Our script comes before the widget and its script: what they call has to be there.
         format!(
             "<!doctype html><html lang={lang}><head><meta charset=utf-8>\
              <meta name=viewport content=\"width=device-width,initial-scale=1\"><meta name=robots content=noindex>\
              <title>{title}</title><style>{STYLE}</style></head><body>\
-             <main data-field=\"{field}\" data-repeat={repeats} data-verifying=\"{verifying}\" data-done=\"{done}\" \
+             <main data-field=\"{field}\" data-by=\"{by}\" data-repeat={repeats} data-verifying=\"{verifying}\" data-done=\"{done}\" \
              data-again=\"{send_again}\" data-failed=\"{failed}\" data-cookies=\"{cookies}\" data-gone=\"{unavailable}\">\
              <h1>{title}</h1><p>{message}</p><p id=s role=status aria-live=polite hidden></p>\
              <button id=t type=button hidden>{retry}</button>\

@@ -13,8 +13,8 @@ function send(token) {
   if (sent || !token) return;
   sent = true;
   say(data.verifying);
-  fetch(location.pathname + location.search, {
-    method: "POST", headers: { "X-Svc-Challenge": JSON.stringify({ token: typeof token === "string" ? token : JSON.stringify(token) }) },
+  fetch(location.origin + location.pathname + location.search, {
+    method: "POST", headers: { "X-Svc-Challenge": JSON.stringify({ token: typeof token === "string" ? token : JSON.stringify(token), by: data.by }) },
     credentials: "same-origin", cache: "no-store", redirect: "error"
   }).then(function (answer) {
     if (answer.status !== 204) throw answer.status;

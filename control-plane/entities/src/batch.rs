@@ -1,5 +1,7 @@
 //! Many changes as one: checked and admitted together, committed at once, then visible in one step.
 
+mod commit;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +15,6 @@ use super::history::Signature;
 use super::service::Shared;
 use super::{EntityService, EntitySet, FieldProblem, Slot, unused};
 use kit::References;
-use store::{EntityChange, StoreError};
 
 /// What all patches of a batch may copy within their documents, in bytes of memory: each has a bound of its own, and all of their results
 /// are kept until the end.
@@ -110,17 +111,6 @@ impl<'a> Batch<'a> {
         let results = vec![Err(WriteError::NotApplied); entries.len()];
         let copied = vec![0; entries.len()];
         Batch { shared, set, entries, options, results, copied, warnings: Vec::new() }
-    }
-
-    pub(super) async fn run(mut self) -> BatchOutcome {
-        let candidate = if self.options.atomic { self.together().await } else { Some(self.each().await) };
-        if let Some(candidate) = candidate
-            && !self.options.dry_run
-        {
-            self.commit(candidate).await;
-        }
-        self.warnings.sort_by_key(|(about, _)| about.is_none());
-        BatchOutcome { results: self.results, warnings: self.warnings }
     }
 
     /// All entries or none: nothing to commit comes back where one is refused.
@@ -269,67 +259,6 @@ impl<'a> Batch<'a> {
         let entry = |about: Option<usize>| about.and_then(|index| taken.get(index).copied());
         self.warnings.extend(unused.chain(told).chain(warnings).map(|(about, text)| (entry(about), text)));
         Ok(candidate)
-    }
-
-    /// Commits what is other than before, and makes it visible.
-    async fn commit(&mut self, candidate: EntitySet) {
-        // Of several changes of an entity the last one says what it is now.
-        let last: BTreeMap<(&'static str, String), usize> = (0..self.entries.len())
-            .filter(|index| matches!(self.results.get(*index), Some(Ok(_))))
-            .filter_map(|index| self.reference(index).map(|changed| ((changed.collection, changed.id), index)))
-            .collect();
-        let changes: Vec<EntityChange> = last
-            .into_iter()
-            .filter_map(|((collection, id), index)| {
-                let (entry, signature) = self.entries.get(index)?;
-                let expected = self.set.slot(collection, &id).map(|slot| slot.revision);
-                let body = candidate.slot(collection, &id).map(|slot| slot.entity.stored().to_string());
-                let origin = signature.origin(&entry.write, expected.is_some(), body.is_some());
-                // Created and deleted again: the store never hears of it.
-                (expected.is_some() || body.is_some()).then(|| EntityChange {
-                    collection: collection.to_owned(),
-                    id,
-                    expected: expected.unwrap_or(0),
-                    body,
-                    origin,
-                })
-            })
-            .collect();
-        if changes.is_empty() {
-            return;
-        }
-        match self.shared.store.entities_write(changes.clone()).await {
-            Ok(revision) => {
-                let next = self.set.revision() + 1;
-                for slot in self.results.iter_mut().filter_map(|result| result.as_mut().ok()) {
-                    if slot.revision == next {
-                        slot.revision = revision;
-                    }
-                }
-                self.shared.publish(candidate, revision).await;
-            }
-            Err(StoreError::BatchConflict { index, current }) => {
-                let at_fault: Vec<usize> = (0..self.entries.len())
-                    .filter(|entry| {
-                        self.reference(*entry).is_some_and(|changed| {
-                            changes.get(index).is_some_and(|change| {
-                                (changed.collection, &changed.id) == (change.collection.as_str(), &change.id)
-                            })
-                        })
-                    })
-                    .collect();
-                self.withdraw();
-                for entry in at_fault {
-                    let creates = self.reference(entry).is_some_and(|changed| changed.change == Change::Created);
-                    self.note(entry, Err(if creates { WriteError::Exists } else { WriteError::Stale { current } }));
-                }
-            }
-            Err(error) => {
-                for result in self.results.iter_mut().filter(|result| result.is_ok()) {
-                    *result = Err(WriteError::Store(error.clone()));
-                }
-            }
-        }
     }
 
     /// The entity that an entry is about.

@@ -11,6 +11,8 @@ use super::{AnyEntity, EntitySet, FieldProblem, Kind, registry};
 
 /// Folders below the given one that are looked into, at most.
 const MAX_DEPTH: usize = 8;
+/// What the names of files of entities end in.
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
 /// Something wrong with a file of entities.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,12 +73,30 @@ impl FileEntity {
         let (entities, problems) = read_all(folder);
         if problems.is_empty() { Ok(entities) } else { Err(problems) }
     }
+
+    /// Files of a folder that are not read, and whose names look as if they were meant to be: `.YAML` in place of `.yaml`. In the
+    /// order of their names; none where the folder cannot be read.
+    #[must_use]
+    pub fn passed_over(folder: &Path) -> Vec<PathBuf> {
+        let mut found = Found::default();
+        walk(folder, MAX_DEPTH, &mut found);
+        found.passed_over.sort();
+        found.passed_over
+    }
+}
+
+/// What is in a folder.
+#[derive(Default)]
+struct Found {
+    files: Vec<PathBuf>,
+    passed_over: Vec<PathBuf>,
+    problems: Vec<FileProblem>,
 }
 
 fn read_all(folder: &Path) -> (Vec<FileEntity>, Vec<FileProblem>) {
-    let mut problems = Vec::new();
-    let mut files = Vec::new();
-    walk(folder, MAX_DEPTH, &mut files, &mut problems);
+    let mut found = Found::default();
+    walk(folder, MAX_DEPTH, &mut found);
+    let Found { mut files, mut problems, .. } = found;
     files.sort();
     let mut entities: Vec<FileEntity> = Vec::new();
     let mut origin: BTreeMap<(&str, String), PathBuf> = BTreeMap::new();
@@ -100,13 +120,13 @@ fn read_all(folder: &Path) -> (Vec<FileEntity>, Vec<FileProblem>) {
     (entities, problems)
 }
 
-fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>, problems: &mut Vec<FileProblem>) {
+fn walk(folder: &Path, depth: usize, found: &mut Found) {
     let entries = std::fs::read_dir(folder).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
     let entries = match entries {
         Ok(entries) => entries,
         Err(error) => {
             let problem = FieldProblem::new("", format!("cannot be read: {error}"));
-            return problems.push(FileProblem { file: folder.to_owned(), problem });
+            return found.problems.push(FileProblem { file: folder.to_owned(), problem });
         }
     };
     for entry in entries {
@@ -117,15 +137,17 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>, problems: &mut Ve
         if path.is_dir() {
             if depth == 0 {
                 let problem = FieldProblem::new("", format!("lies more than {MAX_DEPTH} folders deep"));
-                problems.push(FileProblem { file: path, problem });
+                found.problems.push(FileProblem { file: path, problem });
             } else {
-                walk(&path, depth - 1, files, problems);
+                walk(&path, depth - 1, found);
             }
-        } else if path
-            .extension()
-            .is_some_and(|extension| extension == "yaml" || extension == "yml" || extension == "json")
-        {
-            files.push(path);
+            continue;
+        }
+        let Some(extension) = path.extension() else { continue };
+        if EXTENSIONS.iter().any(|ours| extension == *ours) {
+            found.files.push(path);
+        } else if EXTENSIONS.iter().any(|ours| extension.eq_ignore_ascii_case(ours)) {
+            found.passed_over.push(path);
         }
     }
 }
@@ -212,11 +234,16 @@ mod tests {
             ),
             ("global-config/any.yaml", "gateway: {port: 8080}\n"),
             ("notes.txt", "not an entity"),
+            ("old/LOUD.YAML", "]["),
+            ("Old.Json", "]["),
             (".hidden.yaml", "]["),
         ]);
         let set = EntitySet::from_dir(folder.path()).unwrap();
         assert_eq!(set.get::<WafConfig>("main").unwrap().rules, ["SecRuleEngine On\n", "@import_preset crs"]);
         assert_eq!(set.get::<ThreatPolicy>("p").unwrap().tiers.len(), 1);
+        let loud = ["Old.Json", "old/LOUD.YAML"].map(|name| folder.path().join(name));
+        assert_eq!(FileEntity::passed_over(folder.path()), loud);
+        assert_eq!(FileEntity::passed_over(&folder.path().join("gone")), Vec::<PathBuf>::new());
         let routes: Vec<_> = set.all::<Route>().map(|route| route.envoy_route_name(&route.head)).collect();
         assert_eq!(routes, ["shop"]);
         assert_eq!(set.global().gateway.port, 8080);

@@ -277,8 +277,8 @@ mod tests {
             body: body.map(ToOwned::to_owned),
             origin: Origin { at_millis, ..Origin::default() },
         };
-        store.entities_write(vec![change(1, Some("{}"), 0)]).await.unwrap();
-        store.entities_write(vec![change(2, None, 1)]).await.unwrap();
+        store.entities_write(vec![change(1, Some("{}"), 0)], None).await.unwrap();
+        store.entities_write(vec![change(2, None, 1)], None).await.unwrap();
         let mut rounds = 0;
         while store.versions("waf-rulesets", "old", 0, 9).await.unwrap().total > 0 {
             tokio::time::sleep(SWEEP).await;

@@ -49,7 +49,7 @@ pub use history::{EntityVersion, VersionChanges, VersionState};
 pub use identity::{CertificateName, Gives, IdentitySettings, SetBy, Verifier, VerifierKind};
 pub use ip_reputation::control::{AsnDatabase, DecisionScope, GeoDatabase, SvcBouncer};
 pub use listener::{EscapedSlashes, ListenerConfig, RequestTrailers, UnderscoreHeaders};
-pub use route::{Backend, Protocol, Route, RoutePlugin};
+pub use route::{Backend, Protocol, Route, RoutePlugin, path_patterns};
 pub use security::{IncidentSettings, LedgerSettings, SecuritySettings, TarpitSettings};
 pub use service::EntityService;
 pub use set::EntitySet;

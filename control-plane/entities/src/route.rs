@@ -246,7 +246,7 @@ pub(super) fn plugin_problem(plugin: &str) -> Option<FieldProblem> {
 
 /// Checks regular expressions on the path by making of them what filters make: a pattern that is too large for a gateway, or
 /// wants Unicode where paths are bytes, would have every gateway refuse its snapshot.
-pub(super) fn path_patterns(field: &str, patterns: &[String]) -> Vec<FieldProblem> {
+pub fn path_patterns(field: &str, patterns: &[String]) -> Vec<FieldProblem> {
     let problem = |place: String, error: String| {
         let message = format!("the regular expression does not compile: {error}");
         FieldProblem::new(place, message)

@@ -218,17 +218,13 @@ impl Shared {
     }
 
     /// Makes a committed change visible.
-    pub(super) async fn publish(&self, mut candidate: EntitySet, revision: u64) {
-        if candidate.revision() + 1 == revision {
-            candidate.set_revision(revision);
-            self.current.send_replace(Arc::new(candidate));
-        } else if let Err(error) = self.reload().await {
-            // Another write came in between: it is in the store and not in the candidate.
-            tracing::error!(%error, "reading the entities failed; the last version stays in use");
-        }
+    pub(super) fn publish(&self, mut candidate: EntitySet, revision: u64) {
+        candidate.set_revision(revision);
+        self.current.send_replace(Arc::new(candidate));
     }
 
-    async fn reload(&self) -> Result<(), StoreError> {
+    /// Reads the entities anew. The caller holds the right to write.
+    pub(super) async fn reload(&self) -> Result<(), StoreError> {
         let loaded = EntitySet::load(self.store.as_ref()).await;
         *self.unread.lock().await = loaded.as_ref().err().cloned();
         self.current.send_replace(Arc::new(loaded?));

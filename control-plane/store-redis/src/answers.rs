@@ -33,13 +33,10 @@ pub(crate) fn begun(server: &str, answer: Value) -> Result<Begun, StoreError> {
     let mut parts = array(server, answer)?.into_iter();
     let mut text = || parts.next().and_then(|part| String::from_redis_value(part).ok());
     let kind = text().unwrap_or_default();
-    match kind.as_str() {
+    let behind = match kind.as_str() {
         "busy" => return Ok(Begun::Busy),
         "emptied" => return Ok(Begun::Emptied),
-        _ => {}
-    }
-    check_schema(server, &text().unwrap_or_default())?;
-    let behind = match kind.as_str() {
+        "schema" => return Err(other_schema(server, &text().unwrap_or_default())),
         "current" => Behind::Current,
         "reload" => Behind::Reload,
         "diverged" => Behind::Diverged,
@@ -81,7 +78,7 @@ pub(crate) fn published(server: &str, answer: Value) -> Result<Published, StoreE
         }
         "busy" | "moved" => Ok(Published::Refused),
         "emptied" => Err(emptied(server)),
-        "schema" => check_schema(server, &text()).map(|()| Published::Refused),
+        "schema" => Err(other_schema(server, &text())),
         _ => Err(strange(server)),
     }
 }
@@ -111,18 +108,25 @@ pub(crate) fn scanned(server: &str, answer: Value) -> Result<(Vec<u8>, Vec<Vec<u
 
 /// A store of other tables than this release has is left alone.
 fn check_schema(server: &str, schema: &str) -> Result<(), StoreError> {
-    let known = store::replica::schema_version();
     match schema.parse::<u32>() {
         _ if schema.is_empty() => Ok(()),
-        Ok(found) if found == known => Ok(()),
-        Ok(found) if found > known => Err(StoreError::TooNew { path: server.into(), found, known }),
-        _ => Err(StoreError::Server {
+        Ok(found) if found == store::replica::schema_version() => Ok(()),
+        _ => Err(other_schema(server, schema)),
+    }
+}
+
+/// The error for such a store.
+fn other_schema(server: &str, schema: &str) -> StoreError {
+    let known = store::replica::schema_version();
+    match schema.parse::<u32>() {
+        Ok(found) if found > known => StoreError::TooNew { path: server.into(), found, known },
+        _ => StoreError::Server {
             server: server.to_owned(),
             detail: format!(
                 "an older release has written it (schema version {schema}, this one has {known}): with that release, copy it to a \
                  file with `palisade migrate-store`; with this one, copy the file to an empty store"
             ),
-        }),
+        },
     }
 }
 

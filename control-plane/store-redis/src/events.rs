@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::link::Link;
 use crate::options::RedisOptions;
-use crate::stream::{Entry, Stream, number};
+use crate::stream::{Entry, Stream, next_id, number};
 
 /// The entries that are read at once.
 const MOST: u64 = 32;
@@ -169,9 +169,9 @@ impl SharedStream {
     async fn fit(self: &Arc<Self>, now_millis: u64, half: bool) -> Result<bool, StoreError> {
         let shared = Arc::clone(self);
         let fitting = tokio::task::spawn_blocking(move || shared.copy.fit(&shared.limits, now_millis, half));
-        let Some(oldest) = fitting.await.unwrap_or(Err(StoreError::Closed))? else { return Ok(false) };
+        let Some(removed) = fitting.await.unwrap_or(Err(StoreError::Closed))? else { return Ok(false) };
         let mut trim = redis::cmd("XTRIM");
-        trim.arg(&self.key).arg("MINID").arg("=").arg(oldest);
+        trim.arg(&self.key).arg("MINID").arg("=").arg(next_id(&removed));
         self.link
             .call(None, async |mut connection| trim.query_async::<Value>(&mut connection).await)
             .await

@@ -81,6 +81,15 @@ pub(crate) fn number(id: &str) -> (u64, u64) {
     (millis.parse().unwrap_or(0), number.parse().unwrap_or(0))
 }
 
+/// The lowest id that is behind one.
+pub(crate) fn next_id(id: &str) -> String {
+    let (millis, number) = number(id);
+    match number.checked_add(1) {
+        Some(next) => format!("{millis}-{next}"),
+        None => format!("{}-0", millis.saturating_add(1)),
+    }
+}
+
 fn entries(answer: Value) -> Vec<Entry> {
     let Value::Array(entries) = answer else { return Vec::new() };
     let entry = |entry| {

@@ -150,6 +150,7 @@ impl RedisUpstream {
         let mut call = self.scripts.begin.prepare_invoke();
         call.key(&keys.head).key(&keys.lease).key(&keys.turn).key(&keys.log).key(&keys.tables);
         call.arg(&self.name).arg(lease).arg(at.version).arg(&at.token).arg(MAX_BEHIND);
+        call.arg(store::replica::schema_version());
         let link = &self.shared.link;
         let answer = link.call(None, async |mut connection| call.invoke_async::<Value>(&mut connection).await);
         answers::begun(&link.server, self.handle.block_on(answer)?)

@@ -117,9 +117,11 @@ pub(super) fn kept(db: &Connection, after: u64) -> rusqlite::Result<Vec<Kept>> {
     db.prepare_cached(select)?.query_map([after], |row| Ok(Kept { number: row.get(0)?, event: row.get(1)? }))?.collect()
 }
 
-/// Forgets what was told, up to this number.
-pub(super) fn told(db: &Connection, number: u64) -> rusqlite::Result<()> {
-    db.execute("DELETE FROM outbox WHERE number <= ?1", [number]).map(|_| ())
+/// Forgets what was told, up to this one, if it is there.
+pub(super) fn told(db: &Connection, last: &Kept) -> rusqlite::Result<()> {
+    let delete =
+        "DELETE FROM outbox WHERE number <= ?1 AND EXISTS (SELECT 1 FROM outbox WHERE number = ?1 AND event = ?2)";
+    db.prepare_cached(delete)?.execute(params![last.number, last.event]).map(|_| ())
 }
 
 /// A key as [`SELECT_KEY`] reads it.

@@ -55,7 +55,8 @@ fn copy(db: &Connection, file: &Path, fresh: &Path) -> Result<(), StoreError> {
 }
 
 /// Puts a backup in the place of the store in `directory`, which no process may serve from, and keeps the old store
-/// beside it. Blocks. The backup itself stays as it is.
+/// beside it. Blocks. The backup itself stays as it is. The new store has the owner and the group of the old one; if there is
+/// none and root restores, those of `directory`.
 ///
 /// # Errors
 /// [`StoreError::NoBackup`], [`StoreError::TooNew`], [`StoreError::InUse`], [`StoreError::Failed`]; the old store is in
@@ -78,8 +79,7 @@ fn bring(path: &Path, backup: &Path, fresh: &Path, now_millis: u64) -> Result<Re
     let failed = |error: std::io::Error| StoreError::Failed { path: path.to_owned(), detail: error.to_string() };
     let unread = |error: std::io::Error| StoreError::NoBackup { path: backup.to_owned(), detail: error.to_string() };
     let mut source = File::open(backup).map_err(unread)?;
-    let mut made = File::options().create_new(true).write(true).open(fresh).map_err(failed)?;
-    made.set_permissions(Permissions::from_mode(0o600)).map_err(failed)?;
+    let mut made = file::make(fresh, path).map_err(failed)?;
     std::io::copy(&mut source, &mut made).map_err(failed)?;
     let mut db = examine(fresh, backup)?;
     let engine = |error| explain(path, error);
@@ -149,8 +149,32 @@ fn folder_of(path: &Path) -> &Path {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+
     use super::*;
     use crate::{SqliteOptions, SqliteStore, Store as _};
+
+    #[tokio::test]
+    async fn what_root_restores_is_the_services() {
+        let folder = tempfile::tempdir().unwrap();
+        if std::fs::metadata(folder.path()).unwrap().uid() != 0 {
+            return;
+        }
+        let (data, saved) = (folder.path().join("data"), folder.path().join("saved.db"));
+        SqliteStore::open(&data, SqliteOptions::default()).unwrap().close().await.unwrap();
+        backup(&data, &saved).unwrap();
+        let owner = |path: &Path| std::fs::metadata(path).map(|there| (there.uid(), there.gid())).unwrap();
+        let give = |path: &Path, owner: (u32, u32)| chown(path, Some(owner.0), Some(owner.1)).unwrap();
+        let (service, other, path) = ((65_532, 65_533), (65_530, 65_531), data.join(FILE));
+        give(&data, service);
+        give(&path, other);
+        restore(&data, &saved, 6).unwrap();
+        assert_eq!(owner(&path), other, "of the store that was there");
+        std::fs::remove_file(&path).unwrap();
+        restore(&data, &saved, 7).unwrap();
+        assert_eq!(owner(&path), service, "of the folder");
+        assert_eq!(owner(&saved), (0, owner(folder.path()).1));
+    }
 
     #[tokio::test]
     async fn contents_of_the_replaced_store_are_kept_beside_it() {

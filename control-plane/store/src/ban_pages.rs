@@ -139,6 +139,17 @@ pub(super) fn on(db: &Connection, now: u64, keys: &[String]) -> rusqlite::Result
     Ok(found)
 }
 
+pub(super) fn named(db: &Connection, now: u64, keys: &[String]) -> rusqlite::Result<Vec<Ban>> {
+    let mut one = db.prepare_cached(&format!("{BANS} WHERE until_millis > ?1 AND ref_key = ?2"))?;
+    let mut found = Vec::new();
+    for key in keys {
+        for ban in one.query_map(rusqlite::params![now, key], ban)? {
+            found.push(ban?);
+        }
+    }
+    Ok(found)
+}
+
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -30,8 +30,13 @@ pub(super) fn revision(db: &Connection) -> rusqlite::Result<u64> {
 pub(super) fn write(
     db: &Connection,
     changes: &[EntityChange],
+    judged_at: Option<u64>,
     replaced: Replaced,
 ) -> rusqlite::Result<(Result<u64, StoreError>, Changed)> {
+    let before = revision(db)?;
+    if judged_at.is_some_and(|judged_at| judged_at != before) {
+        return Ok((Err(StoreError::Moved { revision: before }), Changed::default()));
+    }
     let mut seen = BTreeSet::new();
     for (index, change) in changes.iter().enumerate() {
         let current = at(db, change)?;
@@ -40,9 +45,9 @@ pub(super) fn write(
         }
     }
     if changes.is_empty() {
-        return Ok((Ok(revision(db)?), Changed::default()));
+        return Ok((Ok(before), Changed::default()));
     }
-    let next = revision(db)? + 1;
+    let next = before + 1;
     let mut history = HistoryChange::default();
     for change in changes {
         history.add(db, change, next, replaced)?;

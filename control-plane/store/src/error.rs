@@ -19,6 +19,12 @@ pub enum StoreError {
         /// The revision that the store holds now; 0 when the entity does not exist.
         current: u64,
     },
+    /// Changes that were judged at one revision of all entities met another one: of several control planes another has changed entities
+    /// meanwhile, or this one has not read them yet. Nothing was written: what was judged is to be read and judged again. Fault: dependency.
+    Moved {
+        /// The revision that the store holds now.
+        revision: u64,
+    },
     /// The medium, or the size that the store may take, is used up; nothing was written. Fault: dependency.
     DiskFull {
         /// The store's file.
@@ -106,6 +112,10 @@ impl fmt::Display for StoreError {
             StoreError::BatchConflict { index, current } => {
                 write!(f, "nothing was written: the entity of change {index} is at revision {current}")
             }
+            StoreError::Moved { revision } => write!(
+                f,
+                "nothing was written: another control plane changes entities at the same time, they are at revision {revision} by now; try again"
+            ),
             StoreError::DiskFull { path } => write!(
                 f,
                 "no room left for {}: nothing was written; free space on the volume or raise the store's size limit",

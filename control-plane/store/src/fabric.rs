@@ -94,6 +94,9 @@ pub trait FabricStore: Send + Sync + 'static {
     /// Of the bans in force at `now` those on these keys, and those on ranges; by key.
     fn bans_on(&self, now: u64, keys: Vec<String>) -> Pending<'_, Vec<Ban>>;
 
+    /// Of the bans in force at `now` those of exactly these keys, in their order: what is around them, such as ranges, is not among them.
+    fn bans_named(&self, now: u64, keys: Vec<String>) -> Pending<'_, Vec<Ban>>;
+
     /// The keys of all bans in force at `now`, in no order.
     fn bans_keys(&self, now: u64) -> Pending<'_, Vec<String>>;
 

@@ -1,10 +1,11 @@
 //! The file of the embedded store: made whole, opened only in order, and looked through first.
 
-use std::fs::{DirBuilder, File, Permissions, TryLockError};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::fs::{DirBuilder, File, TryLockError};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base::owner::Owner;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{StoreError, schema};
@@ -25,12 +26,24 @@ pub(super) fn directory(directory: &Path) -> std::io::Result<()> {
 pub(super) fn lock(directory: &Path) -> Result<File, StoreError> {
     let path = directory.join("palisade.lock");
     let failed = |error: std::io::Error| StoreError::Failed { path: path.clone(), detail: error.to_string() };
-    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    let file = match make(&path, &path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => File::options().write(true).open(&path),
+        made => made,
+    };
+    let file = file.map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::InUse { path }),
         Err(TryLockError::Error(error)) => Err(failed(error)),
     }
+}
+
+/// Makes a file for its owner alone. The owner is the one of the file whose place it takes, or of the folder where there is none
+/// and this process is root's: the service's user reads what a command of root has made.
+pub(super) fn make(fresh: &Path, in_place_of: &Path) -> std::io::Result<File> {
+    let owner = Owner::of(in_place_of)?;
+    let made = File::options().create_new(true).write(true).mode(0o600).open(fresh)?;
+    owner.map_or(Ok(()), |owner| owner.take(&made)).map(|()| made)
 }
 
 /// Makes an empty store under another name and moves it into place whole: from then on an empty or cut-off file is
@@ -47,15 +60,15 @@ pub(super) fn create(directory: &Path, path: &Path) -> Result<(), StoreError> {
             std::fs::remove_file(&leftover).map_err(failed)?;
         }
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // Empty, it is a database without tables. The engine gives the log and its index the same owner and permissions.
+    let made = make(&fresh, path).map_err(failed)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let engine = |error| explain(path, error);
     let mut db = Connection::open_with_flags(&fresh, flags).map_err(engine)?;
     configure(&db).map_err(engine)?;
     schema::migrate(&mut db).map_err(engine)?;
     db.close().map_err(|(_, error)| engine(error))?;
-    // The engine gives the log and its index the same permissions.
-    std::fs::set_permissions(&fresh, Permissions::from_mode(0o600)).map_err(failed)?;
-    File::open(&fresh).and_then(|file| file.sync_all()).map_err(failed)?;
+    made.sync_all().map_err(failed)?;
     // A link and not a rename: it fails where another process has been first, instead of replacing its file.
     let linked = std::fs::hard_link(&fresh, path);
     std::fs::remove_file(&fresh).map_err(failed)?;
@@ -135,7 +148,29 @@ pub(super) fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+
     use super::*;
+
+    #[test]
+    fn what_root_makes_is_the_folders_owners() {
+        let folder = tempfile::tempdir().unwrap();
+        if std::fs::metadata(folder.path()).unwrap().uid() != 0 {
+            return;
+        }
+        let (service, group) = (65_532, 65_533);
+        chown(folder.path(), Some(service), Some(group)).unwrap();
+        let path = folder.path().join(FILE);
+        let _lock = lock(folder.path()).unwrap();
+        create(folder.path(), &path).unwrap();
+        let db = connect(&path).unwrap();
+        db.execute("CREATE TABLE t (a)", []).unwrap();
+        for name in ["palisade.lock", FILE, "palisade.db-wal", "palisade.db-shm"] {
+            let there = std::fs::metadata(folder.path().join(name)).unwrap();
+            assert_eq!((there.uid(), there.gid()), (service, group), "{name}");
+            assert_eq!(there.permissions().mode() & 0o777, 0o600, "{name}");
+        }
+    }
 
     #[test]
     fn every_commit_is_synced() {

@@ -112,9 +112,12 @@ pub trait Store:
     /// returned, or none does. One change notice goes out. An empty list changes nothing and answers the revision as it
     /// is.
     ///
+    /// `judged_at` is the global revision at which the caller has judged what the entities would be with the changes; where it is not the
+    /// store's any more, all are refused with [`StoreError::Moved`]. With `None` other entities may have changed.
+    ///
     /// Each change has an `expected` revision as in [`Store::entity_put`]. The first that does not hold, or that names an
     /// entity for the second time, refuses all with [`StoreError::BatchConflict`].
-    fn entities_write(&self, changes: Vec<EntityChange>) -> Pending<'_, u64>;
+    fn entities_write(&self, changes: Vec<EntityChange>, judged_at: Option<u64>) -> Pending<'_, u64>;
 
     /// Announces the global revision after each committed change of an entity. Bans, keys and documents do not count:
     /// they are no part of a snapshot.
@@ -153,8 +156,9 @@ pub trait Store:
     /// [`Store::access_change`] and of the [`Note`](fabric::Note)s of changes.
     fn kept_events(&self, after: u64) -> Pending<'_, Vec<Kept>>;
 
-    /// Removes the events up to this number from the outbox.
-    fn kept_events_told(&self, number: u64) -> Pending<'_, ()>;
+    /// Removes the events up to this one from the outbox; none, where it has another event of that number or none: since a setback of the
+    /// server ([`Store::setbacks`]) earlier numbers may be those of other events.
+    fn kept_events_told(&self, last: Kept) -> Pending<'_, ()>;
 
     /// Adds an operator of the console; false when the name is taken.
     fn operator_add(&self, operator: Operator) -> Pending<'_, bool>;

@@ -6,6 +6,9 @@
 //! rows that it has changed: the server takes all of them, if its version is still the same, or none. It is acknowledged when the
 //! server has taken them. A read first asks the server for its version, and waits for the replica where that is behind.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -184,15 +187,13 @@ impl Following {
             match if lease { self.upstream.begin(&at)? } else { self.upstream.follow(&at)? } {
                 Behind::Current => return Ok(()),
                 Behind::Changes(position, changes) => {
-                    let transaction =
-                        db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&self.explain)?;
-                    let elsewhere = self.tables.elsewhere(&transaction, &changes).map_err(&self.explain)?;
-                    self.tables.apply(&transaction, &changes).map_err(&self.explain)?;
-                    rows::forget_changed(&transaction).map_err(&self.explain)?;
-                    transaction.commit().map_err(&self.explain)?;
-                    self.moved(position);
-                    let _no_listener = elsewhere.map(|changed| self.elsewhere.send(Arc::new(changed)));
-                    return self.announce(db);
+                    let taken = self.take_over(db, position, &changes);
+                    // It was taken with the question. Where the question fails it was not: to give it back then would hold up reads at a server
+                    // that takes no writes.
+                    if lease && taken.is_err() {
+                        self.upstream.release();
+                    }
+                    return taken;
                 }
                 behind @ (Behind::Reload | Behind::Diverged) => {
                     self.upstream.release();
@@ -201,6 +202,18 @@ impl Following {
             }
         }
         Err((self.explain)(too_fast()))
+    }
+
+    /// Makes changes of others here.
+    fn take_over(&self, db: &mut Connection, position: Position, changes: &[RowChange]) -> Result<(), StoreError> {
+        let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&self.explain)?;
+        let elsewhere = self.tables.elsewhere(&transaction, changes).map_err(&self.explain)?;
+        self.tables.apply(&transaction, changes).map_err(&self.explain)?;
+        rows::forget_changed(&transaction).map_err(&self.explain)?;
+        transaction.commit().map_err(&self.explain)?;
+        self.moved(position);
+        let _no_listener = elsewhere.map(|changed| self.elsewhere.send(Arc::new(changed)));
+        self.announce(db)
     }
 
     /// Gives the rows that a transaction has changed to the server. `None` where it has changed none.
@@ -231,12 +244,13 @@ impl Following {
         let lost = held.without(&transaction).map_err(&self.explain)?;
         transaction.commit().map_err(&self.explain)?;
         let (had, has) = (before.version, position.version);
-        self.moved(position);
-        let _no_listener = self.elsewhere.send(Arc::new(Elsewhere::Anything));
         if diverged {
             metrics::counter!("palisade_store_setbacks_total").increment(1);
+            // Before the position says that it was read: a read that has its answer finds this announced.
             let _no_listener = self.setbacks.send(Arc::new(Setback { had, has, lost }));
         }
+        self.moved(position);
+        let _no_listener = self.elsewhere.send(Arc::new(Elsewhere::Anything));
         self.announce(db)
     }
 
@@ -261,108 +275,4 @@ impl Following {
 
 fn too_fast() -> rusqlite::Error {
     rusqlite::Error::InvalidParameterName("the server moves on faster than it can be read".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicUsize;
-    use std::sync::mpsc;
-    use std::time::Duration;
-
-    use super::*;
-    use crate::{SqliteStore, Store as _};
-
-    type Notice = Box<dyn Fn() + Send + Sync>;
-
-    /// A server that is asked for what a replica lacks and fails the first time, while the next notice comes.
-    #[derive(Default)]
-    struct Failing {
-        notice: Mutex<Option<Arc<Notice>>>,
-        asked: Mutex<Option<mpsc::Sender<()>>>,
-        failed: AtomicBool,
-        released: AtomicUsize,
-    }
-
-    impl Failing {
-        fn notice(&self) -> Arc<Notice> {
-            Arc::clone(self.notice.lock().unwrap().as_ref().unwrap())
-        }
-    }
-
-    impl Upstream for Failing {
-        fn position(&self) -> Pending<'_, Position> {
-            Box::pin(async { Ok(Position::default()) })
-        }
-
-        fn follow(&self, _at: &Position) -> Result<Behind, StoreError> {
-            if self.failed.swap(true, Ordering::SeqCst) {
-                self.asked.lock().unwrap().as_ref().unwrap().send(()).unwrap();
-                return Ok(Behind::Current);
-            }
-            self.notice()();
-            self.asked.lock().unwrap().as_ref().unwrap().send(()).unwrap();
-            Err(StoreError::ServerBusy { server: "s".to_owned() })
-        }
-
-        fn begin(&self, _at: &Position) -> Result<Behind, StoreError> {
-            Ok(Behind::Current)
-        }
-
-        fn publish(&self, at: &Position, _changes: &[RowChange]) -> Result<Position, StoreError> {
-            Ok(Position { version: at.version + 1, token: "made".to_owned() })
-        }
-
-        fn release(&self) {
-            self.released.fetch_add(1, Ordering::SeqCst);
-        }
-
-        fn load(&self, _take: TakeRows<'_>) -> Result<Option<Position>, StoreError> {
-            Ok(Some(Position::default()))
-        }
-
-        fn watch(&self, moved: Notice) {
-            *self.notice.lock().unwrap() = Some(Arc::new(moved));
-        }
-
-        fn exchange(&self, _exchange: Exchange) {}
-
-        fn lead(&self, _leads: watch::Sender<bool>) {}
-
-        fn contents(&self) -> Arc<dyn Contents> {
-            Arc::new(crate::contents::FolderContents::within(std::path::Path::new("/nowhere")))
-        }
-
-        fn close(&self) {}
-    }
-
-    #[tokio::test]
-    async fn a_notice_that_comes_while_the_server_fails_does_not_silence_the_next_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let (tell, told) = mpsc::channel();
-        let server = Arc::new(Failing::default());
-        *server.asked.lock().unwrap() = Some(tell);
-        let store = SqliteStore::follow(Arc::clone(&server) as Arc<dyn Upstream>, folder.path(), true).unwrap();
-        server.notice()();
-        told.recv_timeout(Duration::from_secs(60)).unwrap();
-        // The writer may not have taken note of the failure yet; notices go on, as those of a server do.
-        let mut notices = 0;
-        while told.recv_timeout(Duration::from_millis(20)).is_err() {
-            server.notice()();
-            notices += 1;
-            assert!(notices < 500, "no notice is heard any more");
-        }
-        store.close().await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn the_lease_is_kept_after_a_change_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let server = Arc::new(Failing::default());
-        let store = SqliteStore::follow(Arc::clone(&server) as Arc<dyn Upstream>, folder.path(), true).unwrap();
-        let released = || server.released.load(Ordering::SeqCst);
-        assert_eq!((store.document_put("d", vec![1]).await, released()), (Ok(()), 0));
-        // Others would wait for its end.
-        assert_eq!((store.document_remove("nothing").await, released()), (Ok(false), 1));
-        store.close().await.unwrap();
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use super::fabric::LAST_MOMENT;
 
@@ -45,6 +45,18 @@ impl Setbacks {
                 Ok(setback) => return Some(setback),
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// Whether there were any since the last call of this or of [`Setbacks::next`]. Does not wait. One that a read of the store has met is among
+    /// them as soon as the read has its answer.
+    pub fn came(&mut self) -> bool {
+        let mut came = false;
+        loop {
+            match self.0.try_recv() {
+                Ok(_) | Err(TryRecvError::Lagged(_)) => came = true,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return came,
             }
         }
     }

@@ -243,13 +243,17 @@ impl SqliteStore {
     }
 
     /// Makes changes of entities. Where there is no room for them, earlier versions give way, half of them at a time, and at last
-    /// the documents that are replaced: a deletion makes room.
-    async fn change_entities(&self, changes: Vec<EntityChange>) -> Result<u64, StoreError> {
+    /// the documents that are replaced: a deletion makes room. Those at a server make none on the disk of a replica.
+    async fn change_entities(&self, changes: Vec<EntityChange>, judged_at: Option<u64>) -> Result<u64, StoreError> {
         let (changes, mut replaced) = (Arc::new(changes), Replaced::Kept);
         loop {
             let again = Arc::clone(&changes);
-            let written = self.writer.write(move |db| entities::write(db, &again, replaced)).await;
-            let full = matches!(written, Err(StoreError::DiskFull { .. } | StoreError::ServerFull { .. }));
+            let written = self.writer.write(move |db| entities::write(db, &again, judged_at, replaced)).await;
+            let full = match &written {
+                Err(StoreError::ServerFull { .. }) => true,
+                Err(StoreError::DiskFull { .. }) => self.following.is_none(),
+                _ => false,
+            };
             if !full || replaced == Replaced::Dropped {
                 return written?;
             }
@@ -262,7 +266,7 @@ impl SqliteStore {
 
     /// Makes one change.
     async fn change_entity(&self, change: EntityChange) -> Result<u64, StoreError> {
-        self.change_entities(vec![change]).await.map_err(|error| match error {
+        self.change_entities(vec![change], None).await.map_err(|error| match error {
             StoreError::BatchConflict { current, .. } => StoreError::Conflict { current },
             other => other,
         })
@@ -290,8 +294,8 @@ impl Store for SqliteStore {
         Box::pin(self.change_entity(EntityChange { collection, id, expected, body: None, origin: Origin::default() }))
     }
 
-    fn entities_write(&self, changes: Vec<EntityChange>) -> Pending<'_, u64> {
-        Box::pin(self.change_entities(changes))
+    fn entities_write(&self, changes: Vec<EntityChange>, judged_at: Option<u64>) -> Pending<'_, u64> {
+        Box::pin(self.change_entities(changes, judged_at))
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
@@ -329,8 +333,8 @@ impl Store for SqliteStore {
         Box::pin(self.read(move |db| access::kept(db, after)))
     }
 
-    fn kept_events_told(&self, number: u64) -> Pending<'_, ()> {
-        Box::pin(self.write(move |db| access::told(db, number)))
+    fn kept_events_told(&self, last: Kept) -> Pending<'_, ()> {
+        Box::pin(self.write(move |db| access::told(db, &last)))
     }
 
     fn operator_add(&self, operator: Operator) -> Pending<'_, bool> {

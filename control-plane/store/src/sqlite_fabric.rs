@@ -70,6 +70,10 @@ impl FabricStore for SqliteStore {
         Box::pin(self.read(move |db| ban_pages::on(db, now, &keys)))
     }
 
+    fn bans_named(&self, now: u64, keys: Vec<String>) -> Pending<'_, Vec<Ban>> {
+        Box::pin(self.read(move |db| ban_pages::named(db, now, &keys)))
+    }
+
     fn bans_keys(&self, now: u64) -> Pending<'_, Vec<String>> {
         Box::pin(self.read(move |db| ban_pages::keys(db, now)))
     }

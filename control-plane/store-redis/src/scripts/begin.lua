@@ -1,30 +1,39 @@
 -- Takes the lease, where one is wanted, and answers what a replica at a given change lacks.
 -- KEYS: head, lease, turn, log, and the hash of each table.
--- ARGV: the control plane, the milliseconds of the lease (0: none), the replica's version and token, the most rows to answer.
--- Answers: emptied | busy | current, schema | reload, schema | diverged, schema | changes, schema, version, token, rows (table, key,
--- columns or nil).
+-- ARGV: the control plane, the milliseconds of the lease (0: none), the replica's version and token, the most rows to answer, the
+-- schema.
+-- Answers: emptied | schema, the server's | busy | current | reload | diverged | changes, version, token, rows (table, key, columns or
+-- nil).
 local head = redis.call('HMGET', KEYS[1], 'version', 'token', 'schema')
 local version, token, schema = head[1] or '0', head[2] or '', head[3] or ''
 
 if version == '0' and ARGV[3] ~= '0' then
   return {'emptied'}
 end
+-- Before the lease is taken: a control plane that cannot write keeps no other one from it.
+if schema ~= '' and schema ~= ARGV[6] then
+  return {'schema', schema}
+end
 if tonumber(ARGV[2]) > 0 then
   local holder, turn = redis.call('GET', KEYS[2]), redis.call('GET', KEYS[3])
   if (holder and holder ~= ARGV[1]) or (turn and turn ~= ARGV[1]) then
     -- The one that waits longest is the next: the holder sees it when it publishes.
-    redis.call('SET', KEYS[3], ARGV[1], 'NX', 'PX', 200)
+    if not turn then
+      -- A server without memory allows a script whose first write frees some: to wait there must be no error.
+      redis.call('DEL', KEYS[3])
+      redis.pcall('SET', KEYS[3], ARGV[1], 'PX', 200)
+    end
     return {'busy'}
   end
-  -- A server without memory allows a script whose first write frees some: rows can be removed then.
+  -- As above: rows can be removed then.
   redis.call('DEL', KEYS[2], KEYS[3])
   redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
 end
 
 if version == ARGV[3] and token == ARGV[4] then
-  return {'current', schema}
+  return {'current'}
 end
-local reload = {'reload', schema}
+local reload = {'reload'}
 local from, missed = tonumber(ARGV[3]), tonumber(version) - tonumber(ARGV[3])
 if from == 0 then
   return reload
@@ -33,7 +42,7 @@ local first = string.format('%.0f-0', from + 1)
 local after = redis.call('XRANGE', KEYS[4], first, first)
 -- Another history since a failover, or since the server was started on older data.
 if missed <= 0 or (after[1] and after[1][2][2] ~= ARGV[4]) then
-  return {'diverged', schema}
+  return {'diverged'}
 end
 if missed > 2000 then
   return reload
@@ -78,4 +87,4 @@ for part, keys in pairs(fields) do
     end
   end
 end
-return {'changes', schema, version, token, rows}
+return {'changes', version, token, rows}

@@ -59,13 +59,13 @@ async fn measure_entities(name: &str, store: &dyn Store) {
     for (what, expected) in [("created", 0), ("replaced", 1), ("replaced again", 2)] {
         let changes = (0..10_000).map(|number| change(number, expected)).collect();
         let since = now();
-        store.entities_write(changes).await.unwrap();
+        store.entities_write(changes, None).await.unwrap();
         println!("{name}: 10000 entities {what}: {:?}", since.elapsed());
     }
     let mut times = Vec::new();
     for number in 0..CALLS {
         let since = now();
-        store.entities_write(vec![change(number, 3)]).await.unwrap();
+        store.entities_write(vec![change(number, 3)], None).await.unwrap();
         times.push(since.elapsed());
     }
     times.sort();

@@ -9,7 +9,7 @@ use palisade_store_redis::{RedisOptions, SharedEvents};
 use serde_json::{Value, json};
 use store::events::EventField::{self, *};
 use store::events::{
-    EventFile, EventLimits, EventPage, EventQuery, MAX_EXAMINED, MAX_LATE_MILLIS, NewEvent, place_millis,
+    Block, EventFile, EventLimits, EventPage, EventQuery, MAX_EXAMINED, MAX_LATE_MILLIS, NewEvent, place_millis,
 };
 use store::{EventStore, StoreError};
 
@@ -351,6 +351,42 @@ async fn a_full_server_has_the_room_of_events_for_what_must_not_be_lost() {
     use store::Store as _;
     assert_eq!(store.entity_put("c", "a", "x".repeat(100_000), 0).await, Ok(1));
     assert!(events.status().await.unwrap().events < number);
+}
+
+/// One that starts reads the stream in parts: the first of them may be too old altogether.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_starts_removes_what_is_too_old_and_nothing_that_came_since() {
+    const DAY: u64 = 86_400_000;
+    let Some(server) = RedisServer::start().await else { return };
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let came = now_millis();
+    for number in 0..160_u64 {
+        let days = if number < 100 { 8 } else { 3 };
+        let id = if number < 150 { format!("{}-{number}", came - days * DAY) } else { format!("{came}-{number}") };
+        let block = Block::pack(some(number..number + 1)).unwrap().remove(0);
+        let mut add = redis::cmd("XADD");
+        add.arg("{palisade}:events").arg(id).arg("by").arg("another").arg("block").arg(block.body());
+        add.query_async::<String>(&mut connection).await.unwrap();
+    }
+    for (days, left) in [(7, 100..160_u64), (1, 150..160)] {
+        let store = at_server(&server, EventLimits { age_millis: days * DAY, ..LIMITS }).await;
+        let (since, expected) = (now(), left.rev().collect::<Vec<_>>());
+        let length = async |connection: &mut redis::aio::MultiplexedConnection| {
+            redis::cmd("XLEN").arg("{palisade}:events").query_async::<usize>(connection).await.unwrap()
+        };
+        while length(&mut connection).await > expected.len() {
+            assert!(since.elapsed() < Duration::from_secs(60), "what is too old stays at the server");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(length(&mut connection).await, expected.len(), "of {days} days");
+        while all(&*store, query(&[])).await.0 != expected {
+            assert!(since.elapsed() < Duration::from_secs(60), "what is not too old is found");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(length(&mut connection).await, expected.len(), "of {days} days");
+        store.close().await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,11 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base::clock::Stopwatch;
 use rustix::process::Signal;
 use store::counts::{BudgetTake, Counted, TakeOutcome};
+use store::fabric::Note;
 use store::replays::{MAX_CHUNK, RecordingBegun, RecordingRemoved, RecordingRoom, RecordingRow};
-use store::{CountStore as _, HistoryStore as _, ReplayStore as _, Store, StoreError};
+use store::{CountStore as _, FabricStore as _, HistoryStore as _, ReplayStore as _, Store, StoreError};
 
+use crate::conformance::{NOW, ban};
 use crate::server::RedisServer;
 
 const ROUNDS: u64 = 5;
@@ -182,6 +185,23 @@ async fn a_full_server_takes_nothing_and_says_so() {
         }
     };
     tokio::time::timeout(Duration::from_secs(60), small).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_has_its_lease_waited_for() {
+    let Some(server) = RedisServer::start().await else { return };
+    let store = server.open().await;
+    store.bans_issue(vec![ban("ip:192.0.2.1", NOW, NOW + 9, true)], NOW, Note::none()).await.unwrap();
+    store.document_put("large", vec![1; 32 << 20]).await.unwrap();
+    // The lease of the change before is not counted on any more.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    server.ask("SET {palisade}:lease another PX 1000");
+    assert!(!server.ask("CONFIG SET maxmemory 16000000").contains("-ERR"));
+    assert!(server.ask("SET {palisade}:other 1").contains("OOM"));
+    let since = Stopwatch::start();
+    assert_eq!(store.ban_lift("ip:192.0.2.1", NOW, Note::none()).await, Ok(true));
+    assert!(since.seconds() > 0.3, "it has waited");
+    assert_eq!(store.faults(), store::StoreFaults::default());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -35,8 +35,9 @@ async fn a_store_moves_to_a_server_and_back() {
         changed_at_millis: 1,
     };
     file.access_change(AccessChange::OperatorAdd(operator("ada")), "told".into()).await.unwrap();
-    let number = file.kept_events(0).await.unwrap()[0].number;
-    file.kept_events_told(number).await.unwrap();
+    let told = file.kept_events(0).await.unwrap().remove(0);
+    let number = told.number;
+    file.kept_events_told(told).await.unwrap();
 
     let chunks = [vec![1; MAX_CHUNK], vec![3, 4]];
     let bytes = MAX_CHUNK as u64 + 2;

@@ -1,14 +1,17 @@
 //! A server that has lost changes: it was started on older data, another one took over that had missed them, or it holds nothing any more.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use accounts::{AdminKey, Scope};
+use events::{Audit, AuditAction, EventHub, Exporter, Outbox};
 use palisade_store_redis::{RedisOptions, connect};
 use palisade_tests::proxy::Proxy;
 use store::fabric::{Allowance, LAST_MOMENT, Note};
 use store::{
-    Elsewhere, FabricStore as _, Held, Others, Setback, Setbacks, SqliteOptions, SqliteStore, Store as _, StoreError,
-    migrate,
+    AccessChange, Elsewhere, FabricStore as _, Held, Others, Setback, Setbacks, SqliteOptions, SqliteStore, Store,
+    StoreError, migrate,
 };
 
 use crate::conformance::{NOW, ban};
@@ -105,6 +108,48 @@ async fn a_server_on_older_data_is_followed_and_what_it_has_lost_is_named() {
     // All go on together.
     put(&one, "c").await;
     assert_eq!(state(&one).await, state(&other).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_the_outbox_are_sent_whose_numbers_were_those_of_events_that_the_server_has_lost() {
+    let Some(mut server) = RedisServer::start().await else { return };
+    let store: Arc<dyn Store> = Arc::new(server.open().await);
+    let file = server.folder.path().join("sent");
+    let hub = EventHub::new(vec![Exporter::File(file.clone())], || NOW);
+    let outbox = Outbox::new(Arc::clone(&store), hub.clone());
+    let change = async |name: &str| {
+        let key = AdminKey::issue(name, &[Scope::Read], 1, None).unwrap().key;
+        let event = Audit::new(AuditAction::KeyCreate).of(format!("admin-keys/{name}")).note(NOW);
+        assert_eq!(store.access_change(AccessChange::KeyPut(key), event).await, Ok(true));
+    };
+    let sent = async |name: &str| {
+        let told = async {
+            while !std::fs::read_to_string(&file).unwrap_or_default().contains(&format!("admin-keys/{name}\"")) {
+                let _ = outbox.look().await;
+                hub.flush().await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            outbox.look().await.unwrap();
+        };
+        assert!(tokio::time::timeout(LONG, told).await.is_ok(), "{name} was not sent");
+    };
+    change("a").await;
+    sent("a").await;
+    let saved = server.saved();
+    for name in ["b", "c", "d"] {
+        change(name).await;
+        sent(name).await;
+    }
+    let mut setbacks = store.setbacks();
+    server.restore(&saved).await;
+    next(&mut setbacks).await;
+    for name in ["e", "f", "g", "h"] {
+        change(name).await;
+    }
+    for name in ["e", "f", "g", "h"] {
+        sent(name).await;
+    }
+    assert_eq!(store.kept_events(0).await.unwrap(), Vec::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -87,8 +87,11 @@ async fn another_schema_is_left_alone() {
     let store = server.open().await;
     store.document_put("d", vec![1]).await.unwrap();
     server.ask("HSET {palisade}:head schema 999");
+    // What the change before has kept of it ends.
+    tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(matches!(store.document("d").await, Err(StoreError::TooNew { found: 999, .. })));
     assert!(matches!(store.document_put("d", vec![2]).await, Err(StoreError::TooNew { found: 999, .. })));
+    assert!(server.ask("EXISTS {palisade}:lease").starts_with(":0"), "it keeps no other one from the lease");
     assert!(matches!(server.open_at(&server.url()).await.err(), Some(StoreError::TooNew { found: 999, .. })));
     server.ask("HSET {palisade}:head schema 1");
     let error = server.open_at(&server.url()).await.err().unwrap().to_string();

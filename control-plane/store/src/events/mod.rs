@@ -5,6 +5,7 @@
 //! that such a file follows.
 
 mod block;
+mod db_file;
 mod file;
 mod place;
 mod search;

@@ -288,3 +288,20 @@ fn terms_are_those_of_earlier_releases() {
 
 /// Of SHA-256 over the byte 1 and `x`, the first eight bytes, the lowest first.
 const TERM_OF_X: i64 = -9_102_389_617_622_333_405;
+
+#[test]
+fn a_copy_says_which_block_it_has_removed_last_also_where_none_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = EventCopy::create(folder.path()).unwrap();
+    let block = |number: u64| {
+        let block = Block::pack(vec![new(number, NOW + number)]).unwrap().remove(0);
+        (NOW + number, format!("{}-7", NOW + number), block)
+    };
+    copy.add(&(0..40).map(block).collect::<Vec<_>>()).unwrap();
+    let age = limits(u64::MAX, u64::MAX).age_millis;
+    let fit = |now| copy.fit(&limits(u64::MAX, u64::MAX), now, false).unwrap();
+    assert_eq!(fit(NOW + age), None);
+    assert_eq!(fit(NOW + age + 12), Some(format!("{}-7", NOW + 11)));
+    assert_eq!(fit(NOW + age + 99), Some(format!("{}-7", NOW + 39)), "the server may have later ones");
+    assert_eq!(fit(NOW + age + 99), None);
+}

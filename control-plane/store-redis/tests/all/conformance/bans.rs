@@ -240,6 +240,16 @@ pub(crate) async fn bans_come_in_parts(store: Arc<dyn Store>) {
     let keys = ["user:u6", "user:u0", "user:none", "ip:10.0.0.0/8"].map(ToOwned::to_owned).to_vec();
     let on: Vec<String> = store.bans_on(NOW + 10, keys).await.unwrap().into_iter().map(|ban| ban.key).collect();
     assert_eq!(on, ["ip:10.0.0.0/8", "user:u6"]);
+    for (keys, expected) in [
+        (vec!["user:u6", "user:u0", "user:none"], vec!["user:u6"]),
+        (vec!["user:u6", "ip:10.0.0.0/8"], vec!["user:u6", "ip:10.0.0.0/8"]),
+        (vec!["ip:10.0.0.9"], vec![]),
+        (vec![], vec![]),
+    ] {
+        let keys = keys.into_iter().map(ToOwned::to_owned).collect();
+        let named = store.bans_named(NOW + 10, keys).await.unwrap();
+        assert_eq!(named.into_iter().map(|ban| ban.key).collect::<Vec<_>>(), expected, "and no range around them");
+    }
     let mut keys = store.bans_keys(NOW + 10).await.unwrap();
     keys.sort();
     let standing: Vec<String> = store.bans(NOW + 10).await.unwrap().into_iter().map(|ban| ban.key).collect();

@@ -45,28 +45,39 @@ pub(crate) async fn several_changes_are_one_or_none(
 ) {
     let mut revisions = store.changes();
     let all = vec![change("a", Some("1"), 0), change("b", Some("1"), 0), change("c", Some("1"), 0)];
-    assert_eq!(store.entities_write(all).await, Ok(1));
+    assert_eq!(store.entities_write(all, None).await, Ok(1));
     assert!(revisions.has_changed().unwrap());
     revisions.mark_unchanged();
 
     let conflict = |index, current| Err(StoreError::BatchConflict { index, current });
     let stale = vec![change("a", Some("2"), 1), change("b", None, 1), change("c", Some("2"), 7)];
-    assert_eq!(store.entities_write(stale).await, conflict(2, 1));
+    assert_eq!(store.entities_write(stale, None).await, conflict(2, 1));
     let twice = vec![change("a", Some("2"), 1), change("a", Some("3"), 1)];
-    assert_eq!(store.entities_write(twice).await, conflict(1, 1));
+    assert_eq!(store.entities_write(twice, None).await, conflict(1, 1));
     let gone = vec![change("a", Some("2"), 1), change("x", None, 3)];
-    assert_eq!(store.entities_write(gone).await, conflict(1, 0));
-    assert_eq!(store.entities_write(Vec::new()).await, Ok(1), "nothing is no change");
+    assert_eq!(store.entities_write(gone, None).await, conflict(1, 0));
+    assert_eq!(store.entities_write(Vec::new(), None).await, Ok(1), "nothing is no change");
     assert!(!revisions.has_changed().unwrap());
     assert_eq!(store.entities().await.unwrap().revision, 1);
 
     let mixed = vec![change("a", Some("2"), 1), change("b", None, 1), change("d", Some("1"), 0)];
-    assert_eq!(store.entities_write(mixed).await, Ok(2));
+    assert_eq!(store.entities_write(mixed, None).await, Ok(2));
     assert_eq!(*revisions.borrow_and_update(), 2);
     let expected = [("a", 2, "2"), ("c", 1, "1"), ("d", 2, "1")];
     let all = store.entities().await.unwrap();
     let rows: Vec<_> = all.rows.iter().map(|row| (row.id.as_str(), row.revision, row.body.as_str())).collect();
     assert_eq!((all.revision, rows), (2, expected.to_vec()));
+    // What was judged beside others is not written, and is no failure of the store.
+    for judged_at in [0, 1, 3] {
+        let judged = vec![change("a", Some("3"), 2)];
+        let moved = Err(StoreError::Moved { revision: 2 });
+        assert_eq!(store.entities_write(judged, Some(judged_at)).await, moved);
+    }
+    assert_eq!(store.entities_write(vec![change("a", Some("3"), 1)], Some(2)).await, conflict(0, 2));
+    assert_eq!((store.entities().await.unwrap(), store.faults()), (all, StoreFaults::default()));
+    assert!(!revisions.has_changed().unwrap());
+    assert_eq!(store.entities_write(vec![change("a", Some("3"), 2)], Some(2)).await, Ok(3));
+    let all = store.entities().await.unwrap();
     assert_eq!(reopened(store).await.entities().await.unwrap(), all);
 }
 
@@ -92,12 +103,12 @@ pub(crate) async fn ten_thousand_entities_are_one_change_and_come_back(
 ) {
     let body = "x".repeat(500);
     let all = (0..10_000).map(|number| change(&format!("{number:05}"), Some(&body), 0)).collect();
-    assert_eq!(store.entities_write(all).await, Ok(1));
+    assert_eq!(store.entities_write(all, None).await, Ok(1));
     let store = reopened(store).await;
     let all = store.entities().await.unwrap();
     assert_eq!((all.revision, all.rows.len()), (1, 10_000));
     let removed = (0..10_000).map(|number| change(&format!("{number:05}"), None, 1)).collect();
-    assert_eq!(store.entities_write(removed).await, Ok(2));
+    assert_eq!(store.entities_write(removed, None).await, Ok(2));
     assert_eq!(store.entities().await.unwrap().rows.len(), 0);
 }
 

@@ -15,7 +15,7 @@ fn at(at_millis: u64, action: &str, change: EntityChange) -> EntityChange {
 }
 
 async fn write(store: &dyn Store, at_millis: u64, id: &str, body: Option<&str>, expected: u64) -> u64 {
-    store.entities_write(vec![at(at_millis, "put", change(id, body, expected))]).await.unwrap()
+    store.entities_write(vec![at(at_millis, "put", change(id, body, expected))], None).await.unwrap()
 }
 
 async fn numbers(store: &dyn Store, id: &str) -> Vec<u64> {
@@ -33,12 +33,12 @@ pub(crate) async fn each_change_of_an_entity_is_a_version(
     reopened: impl AsyncFnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
 ) {
     let both = vec![at(NOW, "create", change("a", Some("1"), 0)), at(NOW, "create", change("b", Some("b1"), 0))];
-    assert_eq!(store.entities_write(both).await, Ok(1));
-    assert_eq!(store.entities_write(vec![at(NOW + 1, "replace", change("a", Some("2"), 1))]).await, Ok(2));
-    assert_eq!(store.entities_write(vec![at(NOW + 2, "delete", change("a", None, 2))]).await, Ok(3));
+    assert_eq!(store.entities_write(both, None).await, Ok(1));
+    assert_eq!(store.entities_write(vec![at(NOW + 1, "replace", change("a", Some("2"), 1))], None).await, Ok(2));
+    assert_eq!(store.entities_write(vec![at(NOW + 2, "delete", change("a", None, 2))], None).await, Ok(3));
     let deleted = store.version("c", "a", 2).await.unwrap().unwrap();
     assert_eq!(deleted.body.as_deref(), Some("2"), "what the deletion has taken");
-    assert_eq!(store.entities_write(vec![at(NOW + 3, "create", change("a", Some("4"), 0))]).await, Ok(4));
+    assert_eq!(store.entities_write(vec![at(NOW + 3, "create", change("a", Some("4"), 0))], None).await, Ok(4));
     let store = reopened(store).await;
     let version = |number: u64, at_millis: u64, action: &str, body: Option<&str>| {
         let author = Author::api_key("admin-key_1", "ci");
@@ -84,9 +84,9 @@ pub(crate) async fn deleted_entities_are_listed_with_their_last_version(store: A
     write(&*store, NOW + 9, "b", None, 2).await;
     write(&*store, NOW + 8, "a", None, 3).await;
     let elsewhere = EntityChange { collection: "d".to_owned(), ..at(NOW, "put", change("a", Some("1"), 0)) };
-    assert_eq!(store.entities_write(vec![elsewhere]).await, Ok(6));
+    assert_eq!(store.entities_write(vec![elsewhere], None).await, Ok(6));
     let gone = EntityChange { collection: "d".to_owned(), ..at(NOW, "delete", change("a", None, 6)) };
-    assert_eq!(store.entities_write(vec![gone]).await, Ok(7));
+    assert_eq!(store.entities_write(vec![gone], None).await, Ok(7));
     let both = vec![("a".to_owned(), 5, 3), ("b".to_owned(), 4, 2)];
     assert_eq!(deleted(0, 9).await, (2, both.clone()));
     assert_eq!(deleted(1, 9).await, (2, both[1..].to_vec()));
@@ -103,7 +103,7 @@ pub(crate) async fn deleted_entities_are_listed_with_their_last_version(store: A
 pub(crate) async fn a_refused_change_leaves_no_version(store: Arc<dyn Store>) {
     write(&*store, NOW, "a", Some("1"), 0).await;
     let stale = vec![at(NOW, "put", change("b", Some("1"), 0)), at(NOW, "put", change("a", Some("2"), 9))];
-    assert_eq!(store.entities_write(stale).await, Err(StoreError::BatchConflict { index: 1, current: 1 }));
+    assert_eq!(store.entities_write(stale, None).await, Err(StoreError::BatchConflict { index: 1, current: 1 }));
     assert_eq!((numbers(&*store, "a").await, numbers(&*store, "b").await), (vec![1], vec![]));
     assert_eq!(body(&*store, "a", 1).await.as_deref(), Some("1"));
 }
@@ -172,7 +172,7 @@ pub(crate) async fn versions_of_many_writers_are_complete(store: Arc<dyn Store>)
                 loop {
                     let body = format!("{writer}");
                     let change = at(NOW, "put", change("a", Some(&body), expected));
-                    match store.entities_write(vec![change]).await {
+                    match store.entities_write(vec![change], None).await {
                         Ok(revision) => return (revision, body),
                         Err(StoreError::BatchConflict { current, .. }) => expected = current,
                         Err(error) => panic!("{error}"),
@@ -195,7 +195,7 @@ pub(crate) async fn the_history_of_two_is_one(one: Arc<dyn Store>, other: Arc<dy
     write(&*one, NOW, "a", Some("1"), 0).await;
     let mine = Origin { author: Author::nameless(AuthorKind::CommandLine), ..Origin::default() };
     let change = EntityChange { origin: mine.clone(), ..change("a", Some("2"), 1) };
-    assert_eq!(other.entities_write(vec![change]).await, Ok(2));
+    assert_eq!(other.entities_write(vec![change], None).await, Ok(2));
     assert_eq!(numbers(&*one, "a").await, [2, 1]);
     assert_eq!(one.version("c", "a", 2).await.unwrap().unwrap().head.origin, mine);
     assert_eq!(body(&*one, "a", 1).await.as_deref(), Some("1"));

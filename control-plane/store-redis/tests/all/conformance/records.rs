@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use store::Store;
 use store::alerts::{
     AlertNotes, Burst, CLOCK_SKEW, Claim, Forgotten, JUST_TOLD, MAX_BURST_PARTS, MAX_TOLD, MAX_WAITING, Told,
     WaitingAlert,
 };
 use store::fabric::{Ban, IncidentRow, Issued, MergeIncident, Note, Step, Workflow};
+use store::{Kept, Store};
 
 use super::{NOW, RULES, ban, charge, entry};
 
@@ -104,8 +104,13 @@ pub(crate) async fn what_is_to_be_sent_of_a_change_is_kept_with_it(
         "clear ()",
     ];
     assert_eq!(texts, expected);
-    let third = kept[2].number;
-    assert_eq!(store.kept_events(third).await.unwrap(), kept[3..], "those with a higher number");
+    let third = kept[2].clone();
+    assert_eq!(store.kept_events(third.number).await.unwrap(), kept[3..], "those with a higher number");
+    let others = [Kept { event: "another".to_owned(), ..third.clone() }, Kept { number: 1 << 40, ..third.clone() }];
+    for other in others {
+        store.kept_events_told(other).await.unwrap();
+        assert_eq!(store.kept_events(0).await.unwrap(), kept, "what was told is of another history");
+    }
     store.kept_events_told(third).await.unwrap();
     assert_eq!(store.kept_events(0).await.unwrap(), kept[3..]);
 }

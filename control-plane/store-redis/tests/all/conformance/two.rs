@@ -15,6 +15,11 @@ pub(crate) async fn each_sees_what_the_other_has_written(one: Arc<dyn Store>, ot
     assert_eq!(other.entity_put("c", "b", "2".into(), 0).await, Ok(2));
     assert_eq!(one.entities().await, other.entities().await);
     assert_eq!(one.entities().await.unwrap().rows.len(), 2);
+    let change = super::entities::change("x", Some("1"), 0);
+    let judged = one.entities_write(vec![change.clone()], Some(1)).await;
+    assert_eq!(judged, Err(StoreError::Moved { revision: 2 }), "judged before the other one has written");
+    assert_eq!(one.entities_write(vec![change.clone()], Some(2)).await, Ok(3));
+    assert_eq!(other.entities_write(vec![change], Some(2)).await, Err(StoreError::Moved { revision: 3 }));
     one.bans_issue(vec![ban("ip:192.0.2.7", NOW, NOW + 100, false)], NOW, Note::none()).await.unwrap();
     assert_eq!(other.bans_count(NOW).await, Ok(1));
     assert_eq!(other.ban_lift("ip:192.0.2.7", NOW + 1, Note::none()).await, Ok(true));

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crate::config::ServeConfig;
-use events::{EventHub, LiveEvents, keep_events};
+use entities::EventCategory;
+use events::{EventHub, LiveEvents, RollupName, keep_events};
 use link::ReportReceiver;
-use snapshot::Message as _;
+use snapshot::{Message as _, TierAction};
 use store::events::{EventFile, EventLimits};
 use store::{EventStore, Store, StoreError};
 use store_redis::{RedisOptions, SharedEvents};
@@ -13,6 +14,9 @@ use threat_gate::TrafficReport;
 use tokio::sync::watch;
 
 use base::clock;
+
+/// What events of a gateway name as `event.module` beside plugins: the gateway itself, and its link.
+const OWN_MODULES: [&str; 2] = ["gateway", "node-link"];
 
 /// The stored events, and how many of them are kept.
 pub type Opened = Option<(Arc<dyn EventStore>, EventLimits)>;
@@ -54,8 +58,49 @@ pub fn start(
 pub async fn count_requests(mut reported: ReportReceiver, events: EventHub) {
     while let Some(reports) = reported.next().await {
         let decoded = reports.reports.iter().filter_map(|report| TrafficReport::decode(report.as_slice()).ok());
-        for route in decoded.flat_map(|report| report.routes) {
-            events.count_requests(&route.route, route.requests);
+        for report in decoded {
+            events.count_requests(
+                &reports.node,
+                report.routes.iter().map(|route| (route.route.as_str(), route.requests)),
+            );
+        }
+    }
+}
+
+/// Whether figures are kept by a name that a gateway has sent: those of this release, and routes that there are.
+#[must_use]
+pub fn is_counted_by(name: RollupName<'_>, is_route: impl FnOnce(&str) -> bool) -> bool {
+    match name {
+        RollupName::Plugin(plugin) => {
+            let is_plugin = || entities::plugins::by_name(plugin).is_some_and(|known| known.name == plugin);
+            OWN_MODULES.contains(&plugin) || is_plugin()
+        }
+        RollupName::Route(id) => is_route(id),
+        RollupName::Action(action) => (0..=i32::from(i8::MAX))
+            .map_while(|number| TierAction::try_from(number).ok())
+            .any(|known| known.word() == action),
+        RollupName::Category(category) => serde_json::from_value::<EventCategory>(category.into()).is_ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_kept_by_names_of_this_release_and_routes_that_there_are() {
+        let is_counted = |name| is_counted_by(name, |id| id == "shop");
+        for (known, made_up) in [
+            (RollupName::Plugin("waf"), RollupName::Plugin("made-up")),
+            (RollupName::Plugin("threat-response"), RollupName::Plugin("")),
+            (RollupName::Plugin("gateway"), RollupName::Plugin("Gateway")),
+            (RollupName::Route("shop"), RollupName::Route("made-up")),
+            (RollupName::Action("log"), RollupName::Action("Deny")),
+            (RollupName::Action("maze"), RollupName::Action("made-up")),
+            (RollupName::Category("sensitive_data"), RollupName::Category("SensitiveData")),
+            (RollupName::Category("dependency"), RollupName::Category("made-up")),
+        ] {
+            assert_eq!((is_counted(known), is_counted(made_up)), (true, false), "{known:?}, {made_up:?}");
         }
     }
 }

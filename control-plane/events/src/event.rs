@@ -116,9 +116,7 @@ pub(super) struct TrailEvent {
 
 /// A checked event.
 pub(super) struct Checked {
-    /// One line of JSON without its end.
-    pub(super) line: Vec<u8>,
-    /// The same, read.
+    /// The event. Of a name that it has twice, the last value.
     pub(super) value: Value,
     /// What it is.
     pub(super) kind: Kind,
@@ -151,12 +149,6 @@ pub(super) fn check(bytes: &[u8]) -> Result<Checked, EventError> {
     }
     let value: Value = serde_json::from_slice(bytes).map_err(|error| EventError::NotJson(error.to_string()))?;
     let kind = value.get("@type").and_then(Value::as_str).unwrap_or_default();
-    // White space between JSON tokens may hold line ends; the file must have one line per event.
-    let line = if bytes.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
-        value.to_string().into_bytes()
-    } else {
-        bytes.to_vec()
-    };
     let kind = match kind {
         "SvcSecurityEvent" => {
             SecurityEvent::deserialize(&value).map_or(Kind::Other, |event| Kind::Security(event.into()))
@@ -164,7 +156,7 @@ pub(super) fn check(bytes: &[u8]) -> Result<Checked, EventError> {
         "SvcWafTrailEvent" => TrailEvent::deserialize(&value).map_or(Kind::Other, Kind::Trail),
         other => return Err(EventError::UnknownType(other.chars().take(100).collect())),
     };
-    Ok(Checked { line, value, kind })
+    Ok(Checked { value, kind })
 }
 
 /// `@timestamp` in milliseconds since the Unix epoch: RFC 3339 text in UTC, or a number of milliseconds.
@@ -212,7 +204,5 @@ mod tests {
             assert_eq!(check(event.as_bytes()).err(), Some(EventError::UnknownType(word.into())));
         }
         assert!(matches!(check(&vec![b' '; MAX_EVENT_BYTES + 1]), Err(EventError::TooLong(_))));
-        let spread = check(b"{\n\"@type\":\r\n\"SvcWafTrailEvent\"}").ok().unwrap();
-        assert_eq!(spread.line, br#"{"@type":"SvcWafTrailEvent"}"#);
     }
 }

@@ -109,8 +109,10 @@ impl Exporters {
         self.queues().map(status).collect()
     }
 
-    /// Waits until all that they were given is written or lost.
+    /// Waits until all that they were given is written or lost. One that waits to try again does so now, also while another one does not
+    /// come to an end.
     pub(super) async fn drained(&self) {
+        self.queues().for_each(Queue::hurry);
         for queue in self.queues() {
             queue.drained().await;
         }
@@ -153,4 +155,43 @@ fn names(exporters: &[Exporter]) -> Vec<String> {
         names.push(if same == 0 { name } else { format!("{name}#{}", same + 1) });
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sinks::{self, Backoff, Failure, Sink, Then};
+
+    /// Fails once, and has to be hurried then.
+    struct Once(bool);
+
+    impl Sink for Once {
+        const BATCH: Bounds = Bounds { lines: 10, bytes: 100 };
+
+        async fn write(&mut self, _batch: &[Line]) -> Result<(), Failure> {
+            if std::mem::replace(&mut self.0, true) {
+                return Ok(());
+            }
+            let then = Then::Retry(Some(Duration::from_secs(3600)));
+            Err(Failure { written: 0, refused: 0, reason: "down".to_owned(), then })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_is_dead_keeps_no_other_from_its_last_attempt() {
+        let queues = ["dead", "works"].map(|name| Arc::new(Queue::new(name.to_owned(), QUEUE)));
+        let notices = Notices { others: Vec::new(), clock: || 0 };
+        let exporting = sinks::run(Once(false), Arc::clone(&queues[1]), Backoff::default(), notices);
+        let idle = || tokio::spawn(std::future::pending());
+        let tasks = [[idle(), idle()], [tokio::spawn(exporting), idle()]];
+        let running = queues.iter().zip(tasks).map(|(queue, tasks)| Running { queue: Arc::clone(queue), tasks });
+        let exporters = Exporters(running.collect());
+        exporters.export(&Line::from(b"event".as_slice()));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(tokio::time::timeout(Duration::from_secs(5), exporters.drained()).await.is_err());
+        let written = exporters.statuses().into_iter().map(|status| status.written).collect::<Vec<_>>();
+        assert_eq!(written, [0, 1]);
+    }
 }

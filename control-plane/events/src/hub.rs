@@ -14,9 +14,10 @@ use super::exporters::{ExporterStatus, Exporters, Mark};
 use super::format::EventFormat;
 use super::incidents::{Incident, IncidentLimits, IncidentState, Incidents, Place, Unsaved};
 use super::offence::{self, ChargedByTrail, Offence};
+use super::reported::Reported;
 use super::seen::{self, BanWay, Seen, Sighting};
 use super::spill::{Spill, SpillError};
-use super::tally::{Taken, Tallies};
+use super::tally::{RollupName, Taken, Tallies};
 use super::tap::{EventTap, Taps};
 use super::trouble::{Part, Trouble, Troubles};
 use base::identity::IPV6_PREFIX;
@@ -40,6 +41,8 @@ struct Inner {
     /// Taps of everything that is exported.
     all_taps: Taps,
     tallies: Mutex<Tallies>,
+    reported: Mutex<Reported>,
+    names: OnceLock<Names>,
     /// The store has events to be sent.
     outbox: Notify,
     troubles: Mutex<Troubles>,
@@ -53,6 +56,15 @@ struct Ipv6Prefix(Box<dyn Fn() -> u8 + Send + Sync>);
 
 /// Says what is kept of incidents.
 struct Limits(Box<dyn Fn() -> IncidentLimits + Send + Sync>);
+
+/// Says which names are counted by themselves.
+struct Names(Box<dyn Fn(RollupName<'_>) -> bool + Send + Sync>);
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Names").finish_non_exhaustive()
+    }
+}
 
 impl fmt::Debug for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,6 +114,8 @@ impl EventHub {
                 taps: Taps::default(),
                 all_taps: Taps::default(),
                 tallies: Mutex::default(),
+                reported: Mutex::default(),
+                names: OnceLock::new(),
                 outbox: Notify::new(),
                 troubles: Mutex::default(),
                 ipv6_prefix: OnceLock::new(),
@@ -131,16 +145,18 @@ impl EventHub {
             metrics::counter!("palisade_events_total", "outcome" => "refused").increment(1);
         })?;
         metrics::counter!("palisade_events_total", "outcome" => "taken").increment(1);
-        let Checked { line, mut value, kind } = checked;
+        let Checked { mut value, kind } = checked;
         let now = (self.inner.clock)();
         let ipv6_prefix = self.ipv6_prefix();
         self.tell_offence(|charged_by_trail| offence::of(&kind, charged_by_trail, node, ipv6_prefix, now));
-        let mut changed = !node.is_empty() && give_node(&mut value, node);
+        if !node.is_empty() {
+            give_node(&mut value, node);
+        }
         if let Kind::Security(mut security) = kind {
             if !node.is_empty() {
                 security.route.node = Some(node.to_owned());
             }
-            self.tallies().count(&value, &security, now);
+            self.tallies().count(&value, &security, &|name| self.is_known(name), now);
             let made = event::severity(security.threat.score().unwrap_or(0.0));
             let severity = security.event.severity.is_none().then_some(made);
             let sighting = self.watcher().map(|watcher| (watcher, seen::sighting(&security, ipv6_prefix, made)));
@@ -149,9 +165,10 @@ impl EventHub {
                 let sighting = Sighting { place: place.clone(), ..sighting };
                 show(&watcher, Seen::Event(Box::new(sighting)));
             }
-            changed |= complete(&mut value, place, severity);
+            complete(&mut value, place, severity);
         }
-        let line: Arc<[u8]> = if changed { value.to_string().into_bytes() } else { line }.into();
+        // As it was read, in one line: a name that is there twice has one value, for all who read it.
+        let line: Arc<[u8]> = value.to_string().into_bytes().into();
         self.inner.taps.tell(&line);
         self.export(&line);
         Ok(())
@@ -199,9 +216,29 @@ impl EventHub {
         self.inner.all_taps.open(receiver)
     }
 
-    /// Counts requests of a route for the rollups, as a gateway reports them; the id is empty for those outside of all routes.
-    pub fn count_requests(&self, route: &str, requests: u64) {
-        self.tallies().count_requests(route, requests, (self.inner.clock)());
+    /// Counts requests of routes for the rollups, as a gateway reports them; the id is empty for those outside of all routes. Of more than
+    /// the gateway can have had since its last report, the rest is not counted.
+    pub fn count_requests<'a>(&self, node: &str, routes: impl IntoIterator<Item = (&'a str, u64)>) {
+        let now = (self.inner.clock)();
+        for (route, requests) in routes {
+            let mut reported = self.inner.reported.lock().unwrap_or_else(PoisonError::into_inner);
+            let counted = reported.allow(node, requests, now);
+            drop(reported);
+            if counted < requests {
+                metrics::counter!("palisade_requests_uncounted_total").increment(requests - counted);
+            }
+            self.tallies().count_requests(route, counted, &|name| self.is_known(name), now);
+        }
+    }
+
+    /// Counts events and requests by the names for which `is_known` holds at that time, and by no others. All names are known before the
+    /// first call, which alone counts.
+    pub fn count_by(&self, is_known: impl Fn(RollupName<'_>) -> bool + Send + Sync + 'static) {
+        let _first_wins = self.inner.names.set(Names(Box::new(is_known)));
+    }
+
+    fn is_known(&self, name: RollupName<'_>) -> bool {
+        self.inner.names.get().is_none_or(|names| (names.0)(name))
     }
 
     /// What was counted since the last call.
@@ -463,34 +500,30 @@ fn show(watcher: &mpsc::Sender<Seen>, seen: Seen) {
     }
 }
 
-/// Gives an event the node that has sent it; false where it names it already.
-fn give_node(event: &mut Value, node: &str) -> bool {
-    let Some(fields) = event.as_object_mut() else { return false };
+/// Gives an event the node that has sent it.
+fn give_node(event: &mut Value, node: &str) {
+    let Some(fields) = event.as_object_mut() else { return };
     let route = fields.entry("route").or_insert_with(|| json!({}));
     if !route.is_object() {
         *route = json!({});
     }
-    let known = route.get("node").and_then(Value::as_str) == Some(node);
-    if let Some(route) = route.as_object_mut().filter(|_| !known) {
+    if let Some(route) = route.as_object_mut() {
         route.insert("node".to_owned(), node.into());
     }
-    !known
 }
 
-/// Gives an event its place in its incident, over all nodes, and a severity where it has none; false where it is
-/// complete as it is.
-fn complete(event: &mut Value, place: Option<Place>, severity: Option<u8>) -> bool {
-    let Some(fields) = event.as_object_mut() else { return false };
-    let mut changed = false;
+/// Gives an event its place in its incident, over all nodes, and a severity where it has none.
+fn complete(event: &mut Value, place: Option<Place>, severity: Option<u8>) {
+    let Some(fields) = event.as_object_mut() else { return };
     if let Some(Place { id, count, .. }) = place {
         fields.insert("incident".to_owned(), json!({ "id": id, "count": count }));
-        changed = true;
     }
     if let Some(severity) = severity
         && let Some(event) = fields.entry("event").or_insert_with(|| json!({})).as_object_mut()
     {
         event.insert("severity".to_owned(), severity.into());
-        changed = true;
     }
-    changed
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::EventHub;
-use store::{EventStore, Store, StoreError};
+use store::{EventStore, Store, StoreError, StoreFaults};
 
 /// How soon what was counted is in the store, and how often old events are removed.
 const EVERY: Duration = Duration::from_secs(10);
@@ -46,9 +46,7 @@ pub async fn keep_events(stored: Arc<dyn EventStore>, store: Arc<dyn Store>, clo
     let mut ticks = tokio::time::interval(EVERY);
     loop {
         ticks.tick().await;
-        let is_full =
-            matches!(store.faults().writes, Some(StoreError::DiskFull { .. } | StoreError::ServerFull { .. }));
-        let done = match is_full {
+        let done = match has_no_room(&store.faults(), store.is_dedicated()) {
             true => stored.give_way().await.map(|has| {
                 metrics::counter!("palisade_event_store_gave_way_total").increment(u64::from(has));
             }),
@@ -69,7 +67,36 @@ pub async fn keep_events(stored: Arc<dyn EventStore>, store: Arc<dyn Store>, clo
     }
 }
 
+/// Whether the store of everything else has no room where the events are. Those of a `dedicated` store are at its server, and those of all
+/// control planes: the disk of one of them gets no room from them.
+fn has_no_room(faults: &StoreFaults, dedicated: bool) -> bool {
+    match faults.writes {
+        Some(StoreError::ServerFull { .. }) => true,
+        Some(StoreError::DiskFull { .. }) => !dedicated,
+        _ => false,
+    }
+}
+
 #[allow(clippy::cast_precision_loss, reason = "a gauge; exact up to 2^53")]
 fn gauge(number: u64) -> f64 {
     number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_disk_of_one_control_plane_halves_no_events_at_a_server() {
+        let disk = StoreError::DiskFull { path: "replica".into() };
+        let memory = StoreError::ServerFull { server: "redis".to_owned() };
+        let busy = StoreError::ServerBusy { server: "redis".to_owned() };
+        for (error, dedicated, expected) in
+            [(&disk, false, true), (&disk, true, false), (&memory, true, true), (&busy, true, false)]
+        {
+            let faults = StoreFaults { writes: Some(error.clone()), reads: Some(memory.clone()) };
+            assert_eq!(has_no_room(&faults, dedicated), expected, "{error} {dedicated}");
+        }
+        assert!(!has_no_room(&StoreFaults::default(), true));
+    }
 }

@@ -18,6 +18,7 @@ mod outbox;
 #[cfg(test)]
 mod published;
 mod queue;
+mod reported;
 #[cfg(test)]
 mod samples;
 mod seen;
@@ -54,5 +55,6 @@ pub use sinks::stored::Stored;
 pub use sinks::syslog::Syslog;
 pub use sinks::webhook::Webhook;
 pub use spill::{Spill, SpillError};
+pub use tally::RollupName;
 pub use tap::EventTap;
 pub use trouble::{Part, Trouble};

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use super::EventHub;
 use super::exporters::Mark;
-use store::{Store, StoreError};
+use store::{Kept, Setbacks, Store, StoreError};
 
 /// How soon an event is sent that another process has left in the store.
 const EVERY: Duration = Duration::from_secs(1);
@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Sends what the store keeps to be sent. Cheap to clone.
 ///
 /// An event leaves the store once every exporter has written or lost it, or has it on disk. A process that ends in between sends it again at
-/// the next start, with the same `@id`.
+/// the next start, with the same `@id`, and so does one whose store had a setback ([`Store::setbacks`]).
 #[derive(Clone)]
 pub struct Outbox {
     store: Arc<dyn Store>,
@@ -26,19 +26,21 @@ pub struct Outbox {
     sent: Arc<Mutex<Sent>>,
 }
 
-#[derive(Default)]
 struct Sent {
     /// The number of the last event that exporters were given.
     last: u64,
-    /// The events that exporters have not finished yet: the last number of each batch.
-    unfinished: VecDeque<(u64, Mark)>,
+    /// The events that exporters have not finished yet: the last one of each batch.
+    unfinished: VecDeque<(Kept, Mark)>,
+    /// After a setback of the store's server other events have the numbers that were sent.
+    setbacks: Setbacks,
 }
 
 impl Outbox {
     /// The outbox of `store`, for the exporters of `events`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, events: EventHub) -> Outbox {
-        Outbox { store, events, sent: Arc::default() }
+        let sent = Sent { last: 0, unfinished: VecDeque::new(), setbacks: store.setbacks() };
+        Outbox { store, events, sent: Arc::new(Mutex::new(sent)) }
     }
 
     /// Sends what comes, for as long as the store is open. For a task of its own.
@@ -65,25 +67,40 @@ impl Outbox {
         let mut sent = self.sent.lock().await;
         while *self.store.leads().borrow() {
             let kept = self.store.kept_events(sent.last).await?;
-            let Some(newest) = kept.last().map(|event| event.number) else { break };
+            // What was read may lack events whose numbers were sent before the setback.
+            if sent.begins_anew() {
+                continue;
+            }
+            let Some(newest) = kept.last().cloned() else { break };
             for event in &kept {
                 self.events.tell(&event.event);
             }
-            sent.last = newest;
+            sent.last = newest.number;
             sent.unfinished.push_back((newest, self.events.mark()));
         }
         let mut finished = None;
-        while let Some((number, mark)) = sent.unfinished.front()
+        while let Some((_, mark)) = sent.unfinished.front()
             && self.events.has_passed(mark)
         {
-            finished = Some(*number);
-            sent.unfinished.pop_front();
+            finished = sent.unfinished.pop_front();
         }
         match finished {
             // Where this fails, the next batch that is finished takes these with it.
-            Some(number) => self.store.kept_events_told(number).await,
+            Some((last, _)) => self.store.kept_events_told(last).await,
             None => Ok(()),
         }
+    }
+}
+
+impl Sent {
+    /// Forgets what was sent if the server has had a setback since: to send an event again, with the same `@id`, is better than never.
+    fn begins_anew(&mut self) -> bool {
+        let begins = self.setbacks.came();
+        if begins {
+            self.last = 0;
+            self.unfinished.clear();
+        }
+        begins
     }
 }
 

@@ -6,7 +6,23 @@ use serde_json::Value;
 
 use super::event::SecurityEvent;
 use store::events::event_time;
-use store::rollups::{Rollup, RollupCounts, RollupStep, Tally};
+use store::rollups::{NamedTallies, Rollup, RollupCounts, RollupStep, Tally};
+
+/// A name that events are counted by. Gateways send it, and rollups have few names: one that is not known counts as other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RollupName<'a> {
+    /// Of a plugin.
+    Plugin(&'a str),
+    /// The id of a route.
+    Route(&'a str),
+    /// What was done.
+    Action(&'a str),
+    /// What it was about.
+    Category(&'a str),
+}
+
+/// Whether a name is known. Its answer for an empty one does not matter: that is no name, and is counted by itself.
+pub(super) type IsKnown<'a> = &'a dyn Fn(RollupName<'_>) -> bool;
 
 /// What was counted and is not in the store yet, by the minute.
 #[derive(Debug, Default)]
@@ -19,7 +35,7 @@ pub(super) struct Taken(BTreeMap<u64, RollupCounts>);
 impl Tallies {
     /// Counts an event that comes at `now`. Those about no request are not counted. The number of minutes is bounded, because
     /// events of more than a day count as of now.
-    pub(super) fn count(&mut self, value: &Value, event: &SecurityEvent, now: u64) {
+    pub(super) fn count(&mut self, value: &Value, event: &SecurityEvent, is_known: IsKnown<'_>, now: u64) {
         if !value.get("http").is_some_and(Value::is_object) {
             return;
         }
@@ -33,20 +49,22 @@ impl Tallies {
         };
         let minute = RollupStep::Minute.begin(event_time(value, now));
         let counts = self.0.entry(minute).or_default();
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
         counts.total.add(one);
-        counts.plugins.add(&text(&event.event.module), one);
-        counts.routes.add(&text(&event.route.id), one);
-        counts.actions.add(&text(&event.event.action), one);
-        counts.categories.add(&text(&event.event.category), one);
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (module, route) = (text(&event.event.module), text(&event.route.id));
+        let (action, category) = (text(&event.event.action), text(&event.event.category));
+        add(&mut counts.plugins, &module, one, is_known(RollupName::Plugin(&module)));
+        add(&mut counts.routes, &route, one, is_known(RollupName::Route(&route)));
+        add(&mut counts.actions, &action, one, is_known(RollupName::Action(&action)));
+        add(&mut counts.categories, &category, one, is_known(RollupName::Category(&category)));
     }
 
     /// Counts requests of a route that a gateway reports at `now`; of those outside of all routes the id is empty.
-    pub(super) fn count_requests(&mut self, route: &str, requests: u64, now: u64) {
+    pub(super) fn count_requests(&mut self, route: &str, requests: u64, is_known: IsKnown<'_>, now: u64) {
         let counts = self.0.entry(RollupStep::Minute.begin(now)).or_default();
         let more = Tally { requests, ..Tally::default() };
         counts.total.add(more);
-        counts.routes.add(route, more);
+        add(&mut counts.routes, route, more, is_known(RollupName::Route(route)));
     }
 
     pub(super) fn take(&mut self) -> Taken {
@@ -78,6 +96,15 @@ impl Taken {
     }
 }
 
+/// Adds figures to those of a name, of no name, or of all that are not known.
+fn add(tallies: &mut NamedTallies, name: &str, more: Tally, is_known: bool) {
+    if is_known || name.is_empty() {
+        tallies.add(name, more);
+    } else {
+        tallies.other.add(more);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde::Deserialize as _;
@@ -88,7 +115,7 @@ mod tests {
     const NOW: u64 = 1_800_000_000_000;
 
     fn count(tallies: &mut Tallies, event: &Value, now: u64) {
-        tallies.count(event, &SecurityEvent::deserialize(event).unwrap(), now);
+        tallies.count(event, &SecurityEvent::deserialize(event).unwrap(), &|_| true, now);
     }
 
     fn event(at: u64, outcome: &str, dry_run: bool) -> Value {
@@ -106,7 +133,7 @@ mod tests {
         // Refused is refused, whatever else it says; a wrong clock counts as of now.
         count(&mut tallies, &event(NOW + 3_600_000, "blocked", true), NOW);
         count(&mut tallies, &event(5, "observed", false), NOW);
-        tallies.count_requests("shop", 7, NOW);
+        tallies.count_requests("shop", 7, &|_| true, NOW);
         // These are about no request.
         count(&mut tallies, &json!({ "@type": "SvcSecurityEvent", "@timestamp": NOW }), NOW);
         let rollups = tallies.take().rollups();
@@ -118,6 +145,44 @@ mod tests {
         assert_eq!(day[0].counts.routes.names["shop"], day[0].counts.total);
         assert_eq!(day[0].counts.categories.names[""], Tally { requests: 0, ..day[0].counts.total });
         assert!(tallies.take().is_empty(), "each is counted once");
+    }
+
+    #[test]
+    fn names_that_are_not_known_take_no_room_from_those_that_are() {
+        let mut tallies = Tallies::default();
+        let is_known = |name: RollupName<'_>| {
+            matches!(
+                name,
+                RollupName::Plugin("waf")
+                    | RollupName::Route("shop")
+                    | RollupName::Action("deny")
+                    | RollupName::Category("threat")
+            )
+        };
+        for number in 0..100 {
+            let made_up = format!("made-up-{number}");
+            let event = json!({
+                "@type": "SvcSecurityEvent", "@timestamp": NOW, "http": {}, "route": { "id": made_up },
+                "event": { "outcome": "blocked", "module": made_up, "action": made_up, "category": made_up },
+            });
+            tallies.count(&event, &SecurityEvent::deserialize(&event).unwrap(), &is_known, NOW);
+            tallies.count_requests(&made_up, 1, &is_known, NOW);
+        }
+        let mut known = event(NOW, "blocked", false);
+        known["event"]["category"] = json!("threat");
+        tallies.count(&known, &SecurityEvent::deserialize(&known).unwrap(), &is_known, NOW);
+        tallies.count_requests("", 5, &is_known, NOW);
+        let counts = &tallies.take().rollups()[0].counts;
+        for (named, name) in [
+            (&counts.plugins, "waf"),
+            (&counts.routes, "shop"),
+            (&counts.actions, "deny"),
+            (&counts.categories, "threat"),
+        ] {
+            assert_eq!((named.names[name].refused, named.other.refused), (1, 100), "{name}");
+        }
+        assert_eq!((counts.routes.other.requests, counts.routes.names[""].requests), (100, 5));
+        assert_eq!((counts.routes.names.len(), counts.total.requests), (2, 105));
     }
 
     #[test]

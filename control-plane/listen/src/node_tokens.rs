@@ -65,6 +65,9 @@ impl NodeTokens {
         })
     }
 
+    /// What a file begins with.
+    pub const HEAD: &str = "# Tokens of gateways: `node=ID TOKEN`, one on each line.\n";
+
     /// Makes a file with a fresh token for the nodes of a name; false where there is one already. It is for its owner alone.
     ///
     /// # Errors
@@ -72,7 +75,7 @@ impl NodeTokens {
     /// What the system says.
     pub fn create_file(file: &Path, node: &str) -> io::Result<bool> {
         let token = NodeTokens::fresh()?;
-        let text = format!("# Tokens of gateways: `node=ID TOKEN`, one on each line.\nnode={node} {token}\n");
+        let text = format!("{}node={node} {token}\n", NodeTokens::HEAD);
         atomic_file::create(file, text.as_bytes())
     }
 

@@ -37,6 +37,14 @@ struct Window {
     failures: u32,
 }
 
+impl Window {
+    /// Whether it goes on. One that begins far in the future is of a clock that was set back, and ends; one that begins a little later
+    /// goes on, because callers read the clock before they have the lock: they must not end each other's windows.
+    fn holds(&self, now_millis: u64) -> bool {
+        now_millis.abs_diff(self.began_millis) < WINDOW_MILLIS
+    }
+}
+
 impl Throttle {
     /// Counts one failure at `now_millis`; `Some` when the source has had too many and has to wait.
     pub fn failed(&self, source: IpAddr, now_millis: u64) -> Option<Wait> {
@@ -62,11 +70,11 @@ impl<K: Copy + Eq + Hash> Throttle<K> {
             make_room(&mut windows, now_millis);
         }
         let window = windows.entry(key).or_insert(Window { began_millis: now_millis, failures: 0 });
-        if now_millis.saturating_sub(window.began_millis) >= WINDOW_MILLIS {
+        if !window.holds(now_millis) {
             *window = Window { began_millis: now_millis, failures: 0 };
         }
         window.failures = window.failures.saturating_add(1);
-        let left = (window.began_millis + WINDOW_MILLIS).saturating_sub(now_millis);
+        let left = window.began_millis.saturating_add(WINDOW_MILLIS).saturating_sub(now_millis).min(WINDOW_MILLIS);
         let over = window.failures.saturating_sub(self.max_failures);
         (over > 0).then(|| Wait { seconds: left.div_ceil(1000).max(1), first: over == 1 })
     }
@@ -93,7 +101,7 @@ impl<K: Copy + Eq + Hash> Default for Throttle<K> {
 /// many new sources do not pay for a search each. By failures before age, because a stranger who makes up names would
 /// else push out the one that is being guessed at, and its count with it.
 fn make_room<K: Eq + Hash>(windows: &mut HashMap<K, Window>, now_millis: u64) {
-    windows.retain(|_, window| now_millis.saturating_sub(window.began_millis) < WINDOW_MILLIS);
+    windows.retain(|_, window| window.holds(now_millis));
     if windows.len() < MAX_SOURCES {
         return;
     }
@@ -140,6 +148,21 @@ mod tests {
         assert_eq!(throttle.failed(source, 60_999), Some(Wait { seconds: 1, first: false }));
         assert_eq!(throttle.failed("192.0.2.2".parse().unwrap(), 31_000), None);
         assert_eq!(throttle.failed(source, 61_000), None, "a new minute");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_makes_no_window_longer_than_two() {
+        let throttle = Throttle::<u8>::after(1);
+        let day = 24 * 3_600_000;
+        throttle.count(1, day);
+        assert_eq!(seconds(throttle.count(1, day)), Some(60));
+        assert_eq!(throttle.count(1, 1000), None, "a day back: a new window");
+        // A little back, as two callers at once may have the time: the window goes on, and no wait is longer than one.
+        let throttle = Throttle::<u8>::after(1);
+        throttle.count(1, day);
+        assert_eq!(seconds(throttle.count(1, day - 1)), Some(60));
+        assert_eq!(seconds(throttle.count(1, day - WINDOW_MILLIS + 1)), Some(60));
+        assert_eq!(throttle.count(1, day - WINDOW_MILLIS), None);
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The authorization code flow: what is sent to the provider by way of the browser, and what comes back.
 
+use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use form_urlencoded::Serializer;
 use sha2::{Digest, Sha256};
 
+use super::error::OidcError;
 use super::metadata::Metadata;
 use super::person::Person;
 use super::settings::Settings;
@@ -19,6 +21,9 @@ pub struct Begun {
     /// Shows that the exchange is by the same client (RFC 7636). Secret.
     pub verifier: String,
 }
+
+/// The longest code, in bytes.
+const MAX_CODE: usize = 2048;
 
 /// What the browser brings back.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +47,21 @@ pub struct Finished {
     pub person: Person,
     /// The ID token, for a logout at the provider later; `None` where there is none to be, or the token is too long to be kept.
     pub id_token: Option<String>,
+}
+
+// === impl Returned ===
+
+impl Returned<'_> {
+    /// Refuses what no provider gives for a code: empty, over 2 KiB, or with characters that are not visible ASCII (RFC 6749, appendix
+    /// A.11). Anyone can send it, and providers answer it each in their own way.
+    pub(super) fn check(&self) -> Result<(), OidcError> {
+        let is_visible = |byte: u8| matches!(byte, b' '..=b'~');
+        if (1..=MAX_CODE).contains(&self.code.len()) && self.code.bytes().all(is_visible) {
+            Ok(())
+        } else {
+            Err(OidcError::refused("the code is empty, too long, or has characters that no code has"))
+        }
+    }
 }
 
 // === impl Finished ===
@@ -81,9 +101,70 @@ impl std::fmt::Debug for Begun {
     }
 }
 
+/// Why the token endpoint gives no tokens for a code, by its status and the error in its answer; empty where there is none. The code is all
+/// that the request has from the browser, so a request that is called wrong (400, 422) is one with a wrong code, and says nothing about
+/// the provider. It does where the client itself is not accepted (RFC 6749, section 5.2).
+pub(super) fn not_exchanged(status: StatusCode, error: &str) -> OidcError {
+    let what = format!("the token endpoint has answered {status} `{error}`");
+    let is_of_request = matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY);
+    match error {
+        "invalid_grant" => OidcError::refused(what),
+        "invalid_client" | "unauthorized_client" | "unsupported_grant_type" | "invalid_scope" => {
+            OidcError::provider(what)
+        }
+        _ if is_of_request => OidcError::refused(what),
+        _ => OidcError::provider(what),
+    }
+}
+
 /// 256 random bits in base64url: 43 characters, the least that RFC 7636 takes for a verifier.
 pub(super) fn random() -> Result<String, std::io::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OidcFault;
+
+    fn is_taken(code: &str) -> bool {
+        let returned = Returned { code, issuer: None, nonce: "n", verifier: "v", redirect_uri: "u" };
+        match returned.check() {
+            Ok(()) => true,
+            Err(error) => {
+                assert_eq!(error.fault(), OidcFault::Refused);
+                false
+            }
+        }
+    }
+
+    #[test]
+    fn what_can_be_no_code_is_refused() {
+        assert!(is_taken("SplxlOBeZQQYbYS6WxSbIA") && is_taken(" ~") && is_taken(&"c".repeat(MAX_CODE)));
+        for code in ["", "a\n", "a\0", "\u{7f}", "é"] {
+            assert!(!is_taken(code), "{code:?}");
+        }
+        assert!(!is_taken(&"c".repeat(MAX_CODE + 1)));
+    }
+
+    #[test]
+    fn a_code_that_is_not_taken_says_nothing_about_the_provider() {
+        for (status, error, fault) in [
+            (400, "invalid_grant", OidcFault::Refused),
+            (403, "invalid_grant", OidcFault::Refused),
+            (400, "invalid_request", OidcFault::Refused),
+            (422, "", OidcFault::Refused),
+            (401, "invalid_client", OidcFault::Provider),
+            (400, "invalid_client", OidcFault::Provider),
+            (400, "unauthorized_client", OidcFault::Provider),
+            (404, "", OidcFault::Provider),
+            (429, "", OidcFault::Provider),
+            (500, "invalid_request", OidcFault::Provider),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(not_exchanged(status, error).fault(), fault, "{status} {error}");
+        }
+    }
 }

@@ -16,7 +16,7 @@ use tokio::sync::Mutex;
 
 use super::backoff::Backoff;
 use super::error::{OidcError, foreign};
-use super::flow::{Begun, Finished, Returned, random};
+use super::flow::{Begun, Finished, Returned, not_exchanged, random};
 use super::keys::Keys;
 use super::logout::{self, MAX_HINT};
 use super::metadata::{self, Metadata, SecretIn};
@@ -148,6 +148,7 @@ impl Provider {
     /// # Errors
     /// Any; nothing is changed by it.
     pub async fn finish(&self, returned: Returned<'_>) -> Result<Finished, OidcError> {
+        returned.check()?;
         let (settings, metadata) = (&self.0.settings, self.metadata().await?);
         match returned.issuer {
             Some(issuer) if issuer != settings.issuer => {
@@ -204,8 +205,7 @@ impl Provider {
         }
         let error =
             serde_json::from_slice(&body).map_or_else(|_| String::new(), |TokenError { error }| foreign(&error));
-        let what = format!("the token endpoint has answered {status} `{error}`");
-        Err(if error == "invalid_grant" { OidcError::refused(what) } else { OidcError::provider(what) })
+        Err(not_exchanged(status, &error))
     }
 
     /// The headers and the body of a request for tokens.
@@ -405,9 +405,10 @@ fn no_random(error: &std::io::Error) -> String {
     format!("the operating system gives no random bytes: {error}")
 }
 
-/// Whether what was read at a time is younger than `millis`.
+/// Whether what was read at a time is younger than `millis`. What was read in the future was read before the clock was set back: how old it
+/// is is not known.
 fn is_fresh(at: u64, now: u64, millis: u64) -> bool {
-    now.saturating_sub(at) < millis
+    now.checked_sub(at).is_some_and(|age| age < millis)
 }
 
 /// Notes how a request has ended.
@@ -424,4 +425,17 @@ fn sensitive(text: &str) -> Result<HeaderValue, OidcError> {
         HeaderValue::from_str(text).map_err(|_| OidcError::provider("a token cannot be sent in a header"))?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_in_the_future_is_not_fresh() {
+        let now = 10 * FRESH_MILLIS;
+        assert!(is_fresh(now, now, FRESH_MILLIS) && is_fresh(now - FRESH_MILLIS + 1, now, FRESH_MILLIS));
+        assert!(!is_fresh(now - FRESH_MILLIS, now, FRESH_MILLIS));
+        assert!(!is_fresh(now + 1, now, FRESH_MILLIS), "the clock was set back");
+    }
 }

@@ -344,6 +344,11 @@ pub const CATALOGUE: &[Described] = &[
         "Reports of plugins that were dropped: by gateways over the quota of the kind, or because their receiver is too slow",
     ),
     counter("palisade_reports_total", &["kind"], "Reports of plugins that gateways sent"),
+    counter(
+        "palisade_requests_uncounted_total",
+        &[],
+        "Requests that gateways reported and that are not in the overview: more than a gateway can have had since its last report",
+    ),
     gauge("palisade_snapshot_compiles", &[], "1 if the current entities are published to every group, else 0"),
     histogram("palisade_store_commit_seconds", &[], "Duration of a commit of one or more writes"),
     counter("palisade_store_failures_total", &[], "Failed commits"),

@@ -13,6 +13,8 @@ use super::{Bounds, Line};
 use crate::event::MAX_EVENT_BYTES;
 
 const POSITION: &str = "position";
+/// The position as it is written, before it has its name.
+const POSITION_NEXT: &str = "position.new";
 const LOCK: &str = "lock";
 const EXTENSION: &str = "jsonl";
 /// The number of the first file: there is room before it.
@@ -116,13 +118,23 @@ impl Disk {
     pub(crate) fn prepend(&mut self, lines: &[Line]) -> io::Result<()> {
         let number = self.files.front().map_or(self.next, |file| file.number).saturating_sub(1);
         let content = joined(lines);
-        if let Err(error) = self.write(number, 0, &content) {
+        let written = self.precede(number).and_then(|()| self.write(number, 0, &content));
+        if let Err(error) = written {
             let _ = fs::remove_file(self.path(number));
+            // Best effort: without it the next process reads some lines twice.
+            let _ = self.commit();
             return Err(error);
         }
         let bytes = content.len() as u64;
         self.files.push_front(Lines { number, bytes, unread: lines.len(), offset: 0, ended: true });
         self.commit()
+    }
+
+    /// Notes that a file which is not written yet is the oldest. The next process would remove it otherwise, as one that was read, if this
+    /// one ended before the position is noted; so it reads some lines twice at worst.
+    fn precede(&self, number: u64) -> io::Result<()> {
+        self.note(number, 0)?;
+        File::open(&self.folder)?.sync_all()
     }
 
     /// Takes the oldest lines, as many as `most` allows and at least one, if there are any. They are read again by the next process unless
@@ -172,12 +184,20 @@ impl Disk {
         while let Some(file) = self.files.pop_front_if(|file| file.unread == 0) {
             removed = removed.and(remove(&self.path(file.number)));
         }
-        let position = self.folder.join(POSITION);
         let noted = match self.files.front() {
-            Some(file) => fs::write(position, format!("{} {}\n", file.number, file.offset)),
-            None => remove(&position),
+            Some(file) => self.note(file.number, file.offset),
+            None => remove(&self.folder.join(POSITION)),
         };
         removed.and(noted)
+    }
+
+    /// Notes the oldest file and where its first unread line begins: wholly, or not at all.
+    fn note(&self, number: u64, offset: u64) -> io::Result<()> {
+        let next = self.folder.join(POSITION_NEXT);
+        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&next)?;
+        file.write_all(format!("{number} {offset}\n").as_bytes())?;
+        file.sync_data()?;
+        fs::rename(next, self.folder.join(POSITION))
     }
 
     /// Reads the folder.

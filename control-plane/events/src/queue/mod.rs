@@ -182,9 +182,14 @@ impl Queue {
         }
     }
 
+    /// An exporter that waits to try again does so now.
+    pub(super) fn hurry(&self) {
+        self.hurried.notify_waiters();
+    }
+
     /// Waits until everything that was pushed before is written or lost. An exporter that waits to try again does so now.
     pub(super) async fn drained(&self) {
-        self.hurried.notify_waiters();
+        self.hurry();
         loop {
             let emptied = self.emptied.notified();
             tokio::pin!(emptied);
@@ -214,7 +219,7 @@ impl Queue {
         state.pushed.saturating_sub(number(unfinished))
     }
 
-    /// Ends when a task begins to wait in [`Queue::drained`] from now on.
+    /// Ends when [`Queue::hurry`] is called from now on.
     pub(super) fn hurried(&self) -> Notified<'_> {
         self.hurried.notified()
     }

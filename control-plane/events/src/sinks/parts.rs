@@ -12,10 +12,24 @@ pub(super) trait Requests: Sync {
     fn send(&self, part: &[Line]) -> impl Future<Output = Result<Settled, Unsent>> + Send;
 }
 
-/// How a batch is divided: at most N events in a request, fewer after the server has said that one was too large.
+/// How many full requests in a row the server takes before a larger one is tried.
+const PATIENCE: usize = 8;
+/// The same after larger ones were too large again and again.
+const MOST_PATIENCE: usize = 1024;
+
+/// How a batch is divided: at most N events in a request, fewer after the server has said that one was too large, and more again once it
+/// has taken some.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
     most: usize,
+    /// The highest value of `most`.
+    limit: usize,
+    /// The requests with `most` events that were taken since it was changed.
+    full: usize,
+    /// So many of those raise it.
+    patience: usize,
+    /// It was raised, and no request with so many events was taken yet.
+    raised: bool,
 }
 
 /// The outcome of the first events of a request that was answered.
@@ -37,6 +51,8 @@ pub(super) struct Settled {
 pub(super) enum Unsent {
     /// It has too many bytes for the server (413).
     TooLarge,
+    /// The server refuses all of it because of an event in it, and says why.
+    Invalid(String),
     /// For another reason.
     Failed(Failure),
 }
@@ -44,34 +60,74 @@ pub(super) enum Unsent {
 impl Parts {
     /// At most `most` events in a request.
     pub(super) fn new(most: usize) -> Parts {
-        Parts { most }
+        Parts { most, limit: most, full: 0, patience: PATIENCE, raised: false }
     }
 
-    /// Sends a batch in as many requests as it takes. An event that is too large by itself is refused.
+    /// Sends a batch in as many requests as it takes. An event that is too large by itself is refused, and one that the server refuses by
+    /// itself.
     pub(super) async fn write(&mut self, requests: &impl Requests, batch: &[Line]) -> Result<(), Failure> {
         let (mut done, mut refused, mut why) = (0, 0, None);
+        // Fewer events than `most` while one is looked for that has the others refused.
+        let mut narrow = self.limit;
+        let before = self.most;
         while let Some(rest) = batch.get(done..).filter(|rest| !rest.is_empty()) {
-            let part = rest.get(..self.most).unwrap_or(rest);
-            match requests.send(part).await {
+            let part = rest.get(..self.most.min(narrow)).unwrap_or(rest);
+            let alone = part.len() == 1;
+            let reason = match requests.send(part).await {
                 Err(Unsent::Failed(failure)) => return Err(Failure { written: done, refused, ..failure }),
-                Err(Unsent::TooLarge) if part.len() > 1 => self.most = part.len() / 2,
-                Err(Unsent::TooLarge) => {
-                    (done, refused) = (done + 1, refused + 1);
-                    why.get_or_insert_with(|| "an event is too large for the server".to_owned());
+                Err(Unsent::TooLarge) if !alone => {
+                    self.divide(part.len());
+                    continue;
                 }
+                Err(Unsent::Invalid(_)) if !alone => {
+                    narrow = part.len() / 2;
+                    continue;
+                }
+                Err(Unsent::TooLarge) => {
+                    // It was this event that made requests too large.
+                    self.most = before;
+                    "an event is too large for the server".to_owned()
+                }
+                Err(Unsent::Invalid(reason)) => reason,
                 Ok(settled) => {
+                    self.taken(part.len());
+                    narrow = narrow.saturating_mul(2).min(self.limit);
                     done += settled.first;
                     refused += settled.refused;
                     why = why.or(settled.refusal);
                     if let Some(reason) = settled.failure {
                         return Err(Failure { written: done, refused, reason, then: Then::Retry(None) });
                     }
+                    continue;
                 }
-            }
+            };
+            (done, refused) = (done + 1, refused + 1);
+            why.get_or_insert(reason);
         }
         match why {
             Some(reason) => Err(Failure { written: done, refused, reason, then: Then::Drop }),
             None => Ok(()),
+        }
+    }
+
+    /// A request with so many events was too large.
+    fn divide(&mut self, events: usize) {
+        // A server with a fixed limit is not asked for more all the time.
+        self.patience = if self.raised { self.patience.saturating_mul(2).min(MOST_PATIENCE) } else { self.patience };
+        (self.most, self.full, self.raised) = (events / 2, 0, false);
+    }
+
+    /// A request with so many events was taken.
+    fn taken(&mut self, events: usize) {
+        if events < self.most {
+            return;
+        }
+        if self.raised {
+            (self.raised, self.patience) = (false, PATIENCE);
+        }
+        self.full = self.full.saturating_add(1);
+        if self.full >= self.patience && self.most < self.limit {
+            (self.most, self.full, self.raised) = (self.most.saturating_mul(2).min(self.limit), 0, true);
         }
     }
 
@@ -100,3 +156,6 @@ impl From<Failure> for Unsent {
         Unsent::Failed(failure)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,19 @@
 //! From a queue to a sink, for as long as the task lives.
 
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::{Backoff, Failure, Sink, Then};
 use crate::dependency::dependency;
 use crate::queue::{Queue, Settled};
 use base::clock::Stopwatch;
+
+/// How many events an exporter refuses in a row before it fails: one that takes the others works.
+const MANY: usize = 10;
+/// How often refused events are logged, at most.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// Tells when an exporter begins to fail and when it works again: once each, in the log and to the other exporters.
 #[derive(Debug)]
@@ -17,6 +25,7 @@ pub(crate) struct Notices {
 /// Moves what comes through `queue` to `sink`.
 pub(crate) async fn run<S: Sink>(mut sink: S, queue: Arc<Queue>, mut backoff: Backoff, notices: Notices) {
     let mut failing = false;
+    let mut refusals = Refusals::default();
     notices.show(&queue, failing);
     loop {
         let mut batch = queue.take(S::BATCH).await;
@@ -27,8 +36,8 @@ pub(crate) async fn run<S: Sink>(mut sink: S, queue: Arc<Queue>, mut backoff: Ba
         let Failure { written, refused, reason, then } = match result {
             Ok(()) => {
                 backoff.reset();
-                if failing {
-                    failing = false;
+                refusals.in_a_row = 0;
+                if std::mem::replace(&mut failing, false) {
                     notices.recovered(&queue);
                 }
                 queue.settle(Settled { written: batch.len(), ..Settled::default() });
@@ -36,12 +45,23 @@ pub(crate) async fn run<S: Sink>(mut sink: S, queue: Arc<Queue>, mut backoff: Ba
             }
             Err(failure) => failure,
         };
-        if !failing {
-            failing = true;
-            notices.failing(&queue, &reason, then);
+        let all = batch.len();
+        let back = batch.split_off(written.min(all));
+        let written = batch.len().saturating_sub(refused);
+        let fails = match then {
+            Then::Retry(_) => Some(true),
+            Then::Drop => refusals.judge(written, all, back.is_empty()),
+        };
+        match fails {
+            Some(true) if !failing => notices.failing(&queue, &reason, then),
+            Some(false) if failing => notices.recovered(&queue),
+            _ => {}
         }
-        let back = batch.split_off(written.min(batch.len()));
-        let (written, error) = (batch.len().saturating_sub(refused), Some(reason));
+        failing = fails.unwrap_or(failing);
+        if fails != Some(true) && refusals.is_news() {
+            tracing::warn!(exporter = queue.name(), reason, "events are refused and lost; others are exported");
+        }
+        let error = Some(reason);
         match then {
             Then::Drop => {
                 backoff.reset();
@@ -59,6 +79,37 @@ pub(crate) async fn run<S: Sink>(mut sink: S, queue: Arc<Queue>, mut backoff: Ba
                 }
             }
         }
+    }
+}
+
+/// Events that an exporter has refused, while it may have taken others.
+#[derive(Debug, Default)]
+struct Refusals {
+    /// Since it has last taken one.
+    in_a_row: usize,
+    /// When it was logged.
+    told: Option<Instant>,
+}
+
+impl Refusals {
+    /// Whether the exporter fails that has written so many of a batch and refused the others, `each` of them by itself or the batch as a
+    /// whole; `None` where too few are refused to know. One event must not make it fail and work again all the time.
+    fn judge(&mut self, written: usize, all: usize, each: bool) -> Option<bool> {
+        self.in_a_row = if written > 0 { 0 } else { self.in_a_row.saturating_add(all) };
+        match written {
+            0 if each && self.in_a_row < MANY => None,
+            _ => Some(written == 0),
+        }
+    }
+
+    /// Whether nothing was logged for a while. It is about to be.
+    fn is_news(&mut self) -> bool {
+        let now = Instant::now();
+        let news = self.told.is_none_or(|told| now.duration_since(told) >= SILENCE);
+        if news {
+            self.told = Some(now);
+        }
+        news
     }
 }
 

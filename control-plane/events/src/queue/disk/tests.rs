@@ -61,6 +61,32 @@ fn what_is_put_first_is_read_first_and_a_batch_has_its_bounds() {
     assert_eq!(read, ["one", "two", "three four", ""]);
 }
 
+/// The process is killed between the steps of [`Disk::prepend`].
+#[test]
+fn what_is_put_first_is_there_after_a_kill() {
+    for steps in 0..=2 {
+        let folder = tempfile::tempdir().unwrap();
+        let mut disk = Disk::open(folder.path(), MAX).unwrap();
+        disk.append(&lines(&["3", "4"])).unwrap();
+        disk.read(two(1)).unwrap();
+        disk.commit().unwrap();
+        if steps > 0 {
+            disk.precede(FIRST - 1).unwrap();
+        }
+        if steps > 1 {
+            disk.write(FIRST - 1, 0, b"1\n2\n").unwrap();
+        }
+        drop(disk);
+        let mut disk = Disk::open(folder.path(), MAX).unwrap();
+        let mut first = disk.read(ALL).unwrap();
+        disk.commit().unwrap();
+        first.extend(disk.read(ALL).unwrap());
+        // `3` comes twice: it was exported before.
+        let expected: &[&str] = [&["4"] as &[&str], &["3", "4"], &["1", "2", "3", "4"]][steps];
+        assert_eq!(texts(&first), expected, "after step {steps}");
+    }
+}
+
 #[test]
 fn the_oldest_files_go_where_there_is_no_room() {
     let folder = tempfile::tempdir().unwrap();

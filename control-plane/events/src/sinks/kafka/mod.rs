@@ -1,5 +1,6 @@
 //! Batches to a topic of Apache Kafka, or of what speaks its protocol.
 
+mod partitions;
 mod url;
 
 use std::fmt;
@@ -9,17 +10,20 @@ use std::time::Duration;
 
 use rskafka::BackoffConfig;
 use rskafka::chrono::{DateTime, Utc};
-use rskafka::client::error::{Error, ProtocolError};
+use rskafka::client::error::Error;
 use rskafka::client::partition::{Compression, PartitionClient, UnknownTopicHandling};
 use rskafka::client::{ClientBuilder, Credentials, SaslConfig};
 use rskafka::record::Record;
 use tokio::sync::Mutex;
+use tokio::task::JoinSet;
 
 use super::facts::Facts;
 use super::parts::{Parts, Requests, Settled, Unsent};
 use super::server::{ServerError, retry};
 use super::{Failure, Sink};
 use crate::queue::{Bounds, Line};
+use base::clock;
+use partitions::{Partition, Partitions};
 use url::Place;
 
 /// How long one request may take, with what the client tries again by itself.
@@ -38,7 +42,7 @@ struct Topic {
     place: Place,
     tls: Option<Arc<rustls::ClientConfig>>,
     login: Option<KafkaLogin>,
-    open: Mutex<Option<Open>>,
+    partitions: Mutex<Partitions<PartitionClient>>,
 }
 
 /// Who we are to the brokers.
@@ -63,12 +67,6 @@ pub enum SaslMechanism {
     ScramSha512,
 }
 
-/// The partitions of the topic. Each request goes to the next one.
-struct Open {
-    partitions: Vec<PartitionClient>,
-    next: usize,
-}
-
 impl Kafka {
     /// A topic at `kafka://HOST[:9092][,HOST...]/TOPIC`, or `kafkas://` for TLS; nothing is sent yet. `ca_file` names the certificates
     /// to trust instead of those of the system.
@@ -86,7 +84,7 @@ impl Kafka {
                     .to_owned(),
             ));
         }
-        let topic = Topic { place, tls, login, open: Mutex::default() };
+        let topic = Topic { place, tls, login, partitions: Mutex::default() };
         Ok(Kafka { topic, parts: Parts::new(<Kafka as Sink>::BATCH.lines) })
     }
 
@@ -98,8 +96,8 @@ impl Kafka {
 }
 
 impl Topic {
-    /// Finds the topic.
-    async fn connect(&self) -> Result<Open, String> {
+    /// Finds the topic, and opens its partitions.
+    async fn connect(&self) -> Result<Vec<Result<PartitionClient, String>>, String> {
         let persistence = BackoffConfig {
             init_backoff: Duration::from_millis(100),
             max_backoff: Duration::from_secs(1),
@@ -119,35 +117,40 @@ impl Topic {
         let topics = client.list_topics().await.map_err(|error| error.to_string())?;
         let found = topics.into_iter().find(|found| found.name == *topic);
         let found = found.ok_or_else(|| format!("there is no topic `{topic}` that this user may see"))?;
-        let mut partitions = Vec::with_capacity(found.partitions.len());
+        let client = Arc::new(client);
+        let mut opening = JoinSet::new();
+        // At once: one without a leader takes as long as the client persists.
         for number in found.partitions {
-            let partition = client.partition_client(topic, number, UnknownTopicHandling::Error).await;
-            partitions.push(partition.map_err(|error| error.to_string())?);
+            let (client, topic) = (Arc::clone(&client), topic.clone());
+            opening.spawn(async move {
+                let opened = client.partition_client(topic, number, UnknownTopicHandling::Error).await;
+                (number, opened.map_err(|error| format!("partition {number}: {error}")))
+            });
         }
-        if partitions.is_empty() {
+        if opening.is_empty() {
             return Err(format!("the topic `{topic}` has no partition"));
         }
-        Ok(Open { partitions, next: 0 })
+        let mut opened = opening.join_all().await;
+        opened.sort_unstable_by_key(|(number, _)| *number);
+        Ok(opened.into_iter().map(|(_, partition)| partition).collect())
     }
 
     async fn produce(&self, part: &[Line]) -> Result<Settled, Unsent> {
         let failed = |reason: String| Unsent::Failed(retry(reason, None));
-        let mut held = self.open.lock().await;
-        let mut open = match held.take() {
-            Some(open) => open,
-            None => self.connect().await.map_err(failed)?,
-        };
-        open.next = (open.next + 1) % open.partitions.len().max(1);
-        let Some(partition) = open.partitions.get(open.next) else { return Err(failed("no partition".to_owned())) };
-        let produced = partition.produce(part.iter().map(record).collect(), Compression::NoCompression).await;
-        let result = match produced {
-            Ok(_) => Ok(Settled { first: part.len(), ..Settled::default() }),
-            Err(error) if is_too_large(&error) => Err(Unsent::TooLarge),
-            // The connection is not kept: the topic may have changed, or the password.
-            Err(error) => return Err(failed(error.to_string())),
-        };
-        *held = Some(open);
-        result
+        let mut partitions = self.partitions.lock().await;
+        if partitions.are_wanted() {
+            partitions.open(self.connect().await.map_err(failed)?).map_err(failed)?;
+        }
+        partitions.produce(part).await?;
+        Ok(Settled { first: part.len(), ..Settled::default() })
+    }
+}
+
+impl Partition for PartitionClient {
+    async fn produce(&self, part: &[Line]) -> Result<(), Error> {
+        let now = clock::now_millis();
+        let records = part.iter().map(|line| record(line, now)).collect();
+        PartitionClient::produce(self, records, Compression::NoCompression).await.map(drop)
     }
 }
 
@@ -180,18 +183,14 @@ impl Sink for Kafka {
     }
 }
 
-fn record(line: &Line) -> Record {
+/// The record of an event that is sent at `now_millis`. Brokers refuse a batch with a record of the future, so that one event of a gateway
+/// with a wrong clock would keep all others from the topic: such a record has the time of sending.
+fn record(line: &Line, now_millis: u64) -> Record {
     let event = serde_json::from_slice(line).unwrap_or_default();
-    let millis = Facts::of(&event).time.and_then(|millis| i64::try_from(millis).ok()).unwrap_or_default();
-    let timestamp: DateTime<Utc> = DateTime::from_timestamp_millis(millis).unwrap_or_default();
+    let time = Facts::of(&event).time.unwrap_or(now_millis).min(now_millis);
+    let timestamp: DateTime<Utc> =
+        i64::try_from(time).ok().and_then(DateTime::from_timestamp_millis).unwrap_or_default();
     Record { key: None, value: Some(line.to_vec()), headers: Default::default(), timestamp }
-}
-
-fn is_too_large(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::ServerError { protocol_error: ProtocolError::MessageTooLarge | ProtocolError::RecordListTooLarge, .. }
-    )
 }
 
 impl fmt::Debug for Kafka {
@@ -204,7 +203,7 @@ impl Clone for Topic {
     /// With a connection of its own.
     fn clone(&self) -> Topic {
         let Topic { place, tls, login, .. } = self;
-        Topic { place: place.clone(), tls: tls.clone(), login: login.clone(), open: Mutex::default() }
+        Topic { place: place.clone(), tls: tls.clone(), login: login.clone(), partitions: Mutex::default() }
     }
 }
 

@@ -101,16 +101,15 @@ async fn what_is_not_there_is_waited_for() {
 }
 
 #[test]
-fn a_request_that_is_too_large_is_told_from_other_errors() {
-    let error = |protocol_error| Error::ServerError {
-        protocol_error,
-        error_message: None,
-        request: rskafka::client::error::RequestContext::Partition("events".to_owned(), 0),
-        response: None,
-        is_virtual: false,
-    };
-    assert!(is_too_large(&error(ProtocolError::MessageTooLarge)));
-    assert!(!is_too_large(&error(ProtocolError::TopicAuthorizationFailed)));
+fn a_record_of_the_future_has_the_time_of_sending() {
+    let now = clock::rfc3339_millis("2026-11-29T12:00:00Z").unwrap();
+    let millis = |event: &str| record(&Line::from(event.as_bytes()), now).timestamp.timestamp_millis();
+    let signed = i64::try_from(now).unwrap();
+    assert_eq!(millis(r#"{"@type":"SvcSecurityEvent","@timestamp":"2999-01-01T00:00:00Z"}"#), signed);
+    assert_eq!(millis(r#"{"@type":"SvcSecurityEvent","@timestamp":18446744073709551615}"#), signed);
+    assert_eq!(millis(r#"{"class_uid":4002,"time":32472144000000}"#), signed);
+    assert_eq!(millis(r#"{"class_uid":4002,"time":7}"#), 7);
+    assert_eq!(millis(r#"{"@type":"SvcSecurityEvent"}"#), signed, "none of its own");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Batches to an OpenTelemetry collector, or another server of OTLP over HTTP (OTLP specification 1.9), in binary protobuf.
 
 mod answer;
+mod attributes;
 mod proto;
 mod record;
 mod value;

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value};
 
+use super::attributes::Attributes;
 use super::proto::{
     ExportLogsServiceRequest, InstrumentationScope, KeyValue, LogRecord, Resource, ResourceLogs, ScopeLogs,
 };
-use super::value::{Attributes, text};
+use super::value::text;
 use crate::queue::Line;
 use crate::sinks::ecs;
 use crate::sinks::facts::{Facts, Level};
@@ -55,8 +56,7 @@ fn record(line: &[u8], now_millis: u64) -> LogRecord {
         }
         ecs::complete(&mut event);
     }
-    let mut attributes = Attributes::default();
-    attributes.flatten("", &event);
+    let attributes = Attributes::of(&event, line.len());
     LogRecord {
         time_unix_nano: facts.time.map_or(0, nanos),
         severity_number,

@@ -220,6 +220,26 @@ async fn a_request_that_is_too_large_is_divided() {
     assert!(collector.requests.lock().unwrap().iter().all(|(_, headers, _)| !headers.contains_key("content-encoding")));
 }
 
+/// An object with a long name and many fields: as attributes with dotted names they would have 700 MiB.
+#[tokio::test]
+async fn an_event_costs_no_more_than_a_few_times_its_length_and_its_neighbours_arrive() {
+    let fields: Vec<String> = (0..10_000).map(|number| format!(r#""{number:x}":0"#)).collect();
+    let (name, fields) = ("K".repeat(70_000), fields.join(","));
+    let line =
+        format!(r#"{{"@type":"SvcSecurityEvent","{name}":{{{fields}}},"good":{{"{name}":1}},"kept":{{"a":1}}}}"#);
+    let mut lines = events(2);
+    lines.insert(1, line.as_bytes().into());
+    let sent = body(record::resource("h", "i"), OtlpCompression::None, &lines, 0);
+    assert!(sent.bytes.len() < 2 << 20, "{}", sent.bytes.len());
+    let (collector, url) = serve(500, &[]).await;
+    assert_eq!(sink(&url).write(&lines).await, Ok(()));
+    let records = collector.records.lock().unwrap().clone();
+    let ids: Vec<_> = records.iter().map(|record| attribute(record, "@id")).collect();
+    assert_eq!(ids, [string("e0000"), None, string("e0001")]);
+    assert_eq!((records[1].dropped_attributes_count, attribute(&records[1], "kept.a")), (1, Some(Typed::Int(1))));
+    assert_eq!(attribute(&records[1], "good"), string(&format!(r#"{{"{name}":1}}"#)));
+}
+
 /// A value as the published messages show it in JSON.
 fn shown(value: &Value) -> Value {
     match value {

@@ -139,3 +139,42 @@ async fn a_flush_does_not_wait_for_the_backoff() {
     set.queue.drained().await;
     assert_eq!(set.attempts(), ["0: a", "1: a"]);
 }
+
+fn refused(written: usize, refused: usize) -> Result<(), Failure> {
+    Err(Failure { written, refused, reason: "too large".to_owned(), then: Then::Drop })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exporter_that_refuses_some_events_and_takes_others_does_not_fail() {
+    // Half of a batch, then one by itself, and again.
+    let set = Set::new(vec![refused(2, 1), refused(1, 1), Ok(()), refused(1, 1)]);
+    for lines in [&["a", "bad"] as &[&str], &["bad"], &["b", "c"], &["bad"], &["d"]] {
+        set.push(lines);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let figures = set.queue.figures();
+    assert_eq!((figures.written, figures.dropped), (4, 3), "{figures:?}");
+    set.other.push(Line::from(br#"{"message":"nothing else"}"#.as_slice()));
+    assert_eq!(set.told().await, ["nothing else"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exporter_that_takes_nothing_fails_whatever_it_says_of_each_event() {
+    let set = Set::new((0..MANY).map(|_| refused(1, 1)).chain([refused(2, 1)]).collect());
+    for _ in 0..MANY {
+        set.push(&["bad"]);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    set.push(&["bad", "good"]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let expected = ["the exporter test fails: too large", "the exporter test works again; 10 events were lost so far"];
+    assert_eq!(set.told().await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_events_are_logged_once_a_minute() {
+    let mut refusals = Refusals::default();
+    let news: Vec<bool> = (0..3).map(|_| refusals.is_news()).collect();
+    tokio::time::sleep(SILENCE).await;
+    assert_eq!((news, refusals.is_news()), (vec![true, false, false], true));
+}

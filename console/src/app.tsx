@@ -1,19 +1,20 @@
 /** The frame of the console: session, navigation, pages and shortcuts. */
 import { render, type ComponentType } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { onSessionEnd, setCsrf } from "./api/http";
-import { logout, type Session } from "./api/session";
+import { onSessionEnd } from "./api/http";
+import { keep, logout, type Session } from "./api/session";
 import { loadCatalogue, loadFrame, t, type Key } from "./i18n";
-import { current, followLinks, href, navigate, useRoute } from "./router";
+import { forgetDraft } from "./replay-draft";
+import { current, followHistory, followLinks, hasEdits, href, mayLeave, navigate, useRoute } from "./router";
 import { Shortcuts, useShortcuts } from "./shortcuts";
 import { keepLogout } from "./start/parameters";
 import { preferences } from "./start/preferences";
-import { SessionContext } from "./session";
+import { SessionContext, SetSessionContext } from "./session";
 import "./first";
 import type { Begun } from "./ui/async";
 import { Page, Problem } from "./ui/page";
 import { RoleNote, useMay, type Role } from "./ui/role";
-import { Toasts, tellProblem } from "./ui/toast";
+import { Toasts, clearToasts, tellProblem } from "./ui/toast";
 
 /** What a page gets: the rest of its path, such as an id, and what its `begin` has returned if it is the first page. */
 export interface PageProps {
@@ -89,34 +90,45 @@ export async function mount(root: HTMLElement, session: Session, onEnd: () => vo
   const end = () => {
     if (hasEnded) return;
     hasEnded = true;
+    forget();
     render(null, root);
     onEnd();
+  };
+  let stays = false;
+  /** The session has ended by itself: an operator with edits may stay, to copy them or to log in in another tab. */
+  const onSessionEnded = () => {
+    if (hasEdits()) stays ||= !confirm(t("edits.session"));
+    else stays = false;
+    if (!stays) end();
   };
   const onLogout = (url: string | null) => {
     if (url !== null) {
       // No call of a page that is still shown may lead to the login meanwhile.
       hasEnded = true;
+      forget();
       keepLogout(url);
       render(null, root);
       // Back from the provider the browser may show the page as it was left, which is empty.
       addEventListener("pageshow", (event) => event.persisted && location.reload());
       return location.assign(url);
     }
-    navigate(href("/login"));
+    navigate(href("/login"), "push", true);
     end();
   };
-  setCsrf(session.csrf_token);
-  onSessionEnd(end);
+  keep(session);
+  onSessionEnd(onSessionEnded);
+  followHistory();
   document.addEventListener("click", followLinks);
   const first = await prepare();
   if (hasEnded) return;
   root.replaceChildren();
-  render(
-    <SessionContext.Provider value={session}>
-      <Shell session={session} first={first} onLogout={onLogout} />
-    </SessionContext.Provider>,
-    root,
-  );
+  render(<Shell begun={session} first={first} onLogout={onLogout} />, root);
+}
+
+/** What the next operator of this window must not find. */
+function forget(): void {
+  forgetDraft();
+  clearToasts();
 }
 
 /** Loads the first page and, for a short while, its data: the frame and the page are one drawing then. What cannot be loaded is said in its place. */
@@ -132,14 +144,16 @@ async function prepare(): Promise<FirstPage | null> {
   return { entry, page: module.default, calls };
 }
 
-function Shell({ session, first, onLogout }: { session: Session; first: FirstPage | null; onLogout: (url: string | null) => void }) {
+function Shell({ begun, first, onLogout }: { begun: Session; first: FirstPage | null; onLogout: (url: string | null) => void }) {
   const route = useRoute();
+  const [session, setSession] = useState(begun);
   const [open, setOpen] = useState(false);
   const [help, setHelp] = useState(false);
   const entry = entryOf(route.path);
   useShortcuts(() => setHelp(true));
   useEffect(() => setOpen(false), [route.path]);
   const leave = async () => {
+    if (!mayLeave()) return;
     try {
       onLogout(await logout());
     } catch (error) {
@@ -148,41 +162,43 @@ function Shell({ session, first, onLogout }: { session: Session; first: FirstPag
   };
   const rest = entry ? route.path.slice(entry.path === "/" ? 1 : entry.path.length + 1).split("/").filter(Boolean).map(decode) : [];
   return (
-    <>
-      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>{t("app.skip")}</a>
-      <div class={`shell ${open ? "open" : ""}`}>
-        <header class="bar">
-          <button type="button" class="plain menu" aria-expanded={open} aria-controls="nav" onClick={() => setOpen(!open)}>
-            <span aria-hidden="true">☰</span> {t("app.menu")}
-          </button>
-          <a class="brand" href={href("/")}>{t("app.name")}</a>
-        </header>
-        <nav id="nav" class="nav" aria-label={t("app.nav")}>
-          <a class="brand" href={href("/")}>{t("app.name")}</a>
-          {GROUPS.map((group) => (
-            <div key={group} class="nav-group">
-              <h2>{t(group)}</h2>
-              <ul>
-                {NAV.filter((entry) => entry.group === group).map((item) => (
-                  <li key={item.path}><a href={href(item.path)} {...(item === entry ? { "aria-current": "page" } : {})}>{t(item.label)}</a></li>
-                ))}
-              </ul>
+    <SessionContext.Provider value={session}>
+      <SetSessionContext.Provider value={setSession}>
+        <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>{t("app.skip")}</a>
+        <div class={`shell ${open ? "open" : ""}`}>
+          <header class="bar">
+            <button type="button" class="plain menu" aria-expanded={open} aria-controls="nav" onClick={() => setOpen(!open)}>
+              <span aria-hidden="true">☰</span> {t("app.menu")}
+            </button>
+            <a class="brand" href={href("/")}>{t("app.name")}</a>
+          </header>
+          <nav id="nav" class="nav" aria-label={t("app.nav")}>
+            <a class="brand" href={href("/")}>{t("app.name")}</a>
+            {GROUPS.map((group) => (
+              <div key={group} class="nav-group">
+                <h2>{t(group)}</h2>
+                <ul>
+                  {NAV.filter((entry) => entry.group === group).map((item) => (
+                    <li key={item.path}><a href={href(item.path)} {...(item === entry ? { "aria-current": "page" } : {})}>{t(item.label)}</a></li>
+                  ))}
+                </ul>
+              </div>
+            ))}
+            <div class="nav-foot">
+              <div class="preferences" ref={fillPreferences} />
+              <p class="muted">{session.operator.name}</p>
+              <button type="button" onClick={() => void leave()}>{t("action.logout")}</button>
+              <button type="button" class="plain" onClick={() => setHelp(true)}>{t("shortcuts.title")} (?)</button>
             </div>
-          ))}
-          <div class="nav-foot">
-            <div class="preferences" ref={fillPreferences} />
-            <p class="muted">{session.operator.name}</p>
-            <button type="button" onClick={() => void leave()}>{t("action.logout")}</button>
-            <button type="button" class="plain" onClick={() => setHelp(true)}>{t("shortcuts.title")} (?)</button>
-          </div>
-        </nav>
-        <main id="main" tabIndex={-1}>
-          {entry ? <Loader key={entry.path} entry={entry} rest={rest} first={first?.entry === entry ? first : null} /> : <Page title={t("app.missing")}><p><a href={href("/")}>{t("nav.overview")}</a></p></Page>}
-        </main>
-      </div>
-      <Toasts />
-      {help && <Shortcuts onClose={() => setHelp(false)} />}
-    </>
+          </nav>
+          <main id="main" tabIndex={-1}>
+            {entry ? <Loader key={entry.path} entry={entry} rest={rest} first={first?.entry === entry ? first : null} /> : <Page title={t("app.missing")}><p><a href={href("/")}>{t("nav.overview")}</a></p></Page>}
+          </main>
+        </div>
+        <Toasts />
+        {help && <Shortcuts onClose={() => setHelp(false)} />}
+      </SetSessionContext.Provider>
+    </SessionContext.Provider>
   );
 }
 

@@ -1,6 +1,6 @@
 /** Decisions about an identity: ban, extend, unban, allow, take off the allowlist; each with a way back. */
 import { useState } from "preact/hooks";
-import { allow, allowanceOf, ban, banOf, disallow, extend, unban, type Allowance, type Ban } from "./api/security";
+import { allow, allowanceOf, ban, banOf, bansWithin, disallow, extend, unban, type Allowance, type Ban } from "./api/security";
 import { t, type Key } from "./i18n";
 import { Field } from "./ui/bits";
 import { Dialog } from "./ui/dialog";
@@ -11,6 +11,9 @@ import { tell, tellProblem } from "./ui/toast";
 export type Deciding = "ban" | "extend" | "allow";
 
 const DURATIONS: [number, Key][] = [[3600, "duration.hour"], [86_400, "duration.day"], [604_800, "duration.week"], [2_592_000, "duration.month"]];
+
+/** Bans that an Undo makes again, each with a call: of more there is none. */
+const MOST_AGAIN = 100;
 
 /** Seconds that are left of a ban or an entry. */
 function left(of: { until: number | null }): number {
@@ -51,7 +54,7 @@ export function Decide({ what, target, before, onClose, onDone }: { what: Decidi
   const [busy, setBusy] = useState(false);
   const run = async () => {
     // The caller may be banned already: the way back leads to that ban.
-    const there = before ?? (await banOf(target));
+    const there = what === "allow" ? null : before ?? (await banOf(target));
     if (what === "ban") {
       const answer = await ban(target, seconds, reason);
       const note = answer.enforced ? t("toast.banned", { key: target }) : t("toast.banned.not_enforced", { key: target, reason: answer.reason ?? "" });
@@ -65,13 +68,17 @@ export function Decide({ what, target, before, onClose, onDone }: { what: Decidi
       // An end is never moved back: the ban as it was takes the place of the extended one.
       tell(t("toast.extended", { key: target }), there ? async () => { await unban(target); await ban(target, left(there), there.reason); onDone(); } : null);
     } else {
-      const entry = await allowanceOf(target);
-      await allow(target, reason, seconds || null);
-      tell(t("toast.allowed", { key: target }), async () => {
+      const [entry, bans] = await Promise.all([allowanceOf(target), bansWithin(target)]);
+      const { lifted } = await allow(target, reason, seconds || null);
+      const lost = bans.filter((ban) => lifted.includes(ban.key));
+      const note = `${t("toast.allowed", { key: target })}${lifted.length > 0 ? ` ${t("toast.allowed.lifted", { count: lifted.length })}` : ""}`;
+      // Half of the bans would be no way back.
+      if (lifted.length > MOST_AGAIN || lost.length < lifted.length) return tell(note);
+      tell(note, async () => {
         if (entry) await allow(target, entry.reason, entry.until === null ? null : left(entry));
         else await disallow(target);
         // A ban of an allowed identity is refused, and has no effect.
-        if (there && !entry) await ban(target, left(there), there.reason);
+        if (!entry) for (const one of lost) await ban(one.key, left(one), one.reason);
         onDone();
       });
     }

@@ -2,7 +2,9 @@
  * The stream of events behind the page: parses once for each picture of the screen, keeps the last events, and counts all of them.
  * Texts wait unparsed, so a burst costs the page no more than it can show.
  */
-import { liveUrl, type Filters, type Stored } from "./api/events";
+import { livePath, liveUrl, type Filters, type Stored } from "./api/events";
+import { ApiError, refusal, sessionEnded } from "./api/http";
+import { me } from "./api/session";
 
 /** Events that are kept. */
 export const KEPT = 2000;
@@ -13,7 +15,9 @@ const PICTURE = 100;
 export interface StreamState {
   /** The oldest first. */
   rows: Stored[];
-  connection: "connecting" | "open" | "ended" | "busy";
+  connection: "connecting" | "open" | "retrying" | "busy";
+  /** Spans without a connection, in milliseconds: their events are stored and were not seen here. The last ones. */
+  gaps: { from: number; until: number }[];
   /** Events a second, over the last seconds. */
   rate: number;
   seen: number;
@@ -24,9 +28,24 @@ export interface StreamState {
   waiting: number;
 }
 
-/** One connection, with its events. */
+/** Milliseconds until a connection that has ended is made again: at first, and at most. */
+const [SOON, LATE] = [1000, 30_000];
+/** A connection that lasts for so long is no failed try: milliseconds. */
+const LASTING = 10_000;
+/** Gaps that are told. */
+const GAPS = 5;
+
+/** A connection that is made again when it ends, with its events. */
 export class Stream {
-  private readonly source: EventSource;
+  private source: EventSource | null = null;
+  private wait = SOON;
+  private again: ReturnType<typeof setTimeout> | undefined;
+  private isClosed = false;
+  /** When the stream was heard last; 0 before it has begun. */
+  private heard = 0;
+  /** When the connection that is open has begun; 0 without one. */
+  private begun = 0;
+  private gaps: StreamState["gaps"] = [];
   private texts: string[] = [];
   private rows: Stored[] = [];
   private connection: StreamState["connection"] = "connecting";
@@ -38,24 +57,20 @@ export class Stream {
   private readonly marks: [number, number][] = [];
   private readonly timer: ReturnType<typeof setInterval>;
 
-  constructor(filters: Filters, private show: (state: StreamState) => void) {
-    this.source = new EventSource(liveUrl(filters), { withCredentials: true });
-    this.source.addEventListener("hello", () => this.connected("open"));
-    this.source.addEventListener("event", (message) => this.take(message.data as string));
-    this.source.addEventListener("dropped", (message) => {
-      this.dropped += Number((JSON.parse(message.data as string) as { count?: number }).count ?? 0);
-      this.ask();
-    });
-    this.source.addEventListener("end", () => {
-      this.source.close();
-      this.connected("ended");
-    });
-    this.source.addEventListener("error", () => this.connected(this.source.readyState === EventSource.CLOSED ? "busy" : "connecting"));
+  constructor(private readonly filters: Filters, private show: (state: StreamState) => void) {
+    this.connect();
     this.timer = setInterval(() => {
       this.marks.push([performance.now(), this.seen]);
       if (this.marks.length > 5) this.marks.shift();
       this.ask();
     }, 1000);
+  }
+
+  /** Connects at once where it waits. */
+  retry(): void {
+    this.wait = SOON;
+    clearTimeout(this.again);
+    void this.reconnect();
   }
 
   /** Holds the picture, or goes on with what came meanwhile. */
@@ -68,14 +83,77 @@ export class Stream {
   clear(): void {
     this.rows = [];
     this.texts = [];
+    this.gaps = [];
     this.draw();
   }
 
   /** Ends the connection. */
   close(): void {
+    this.isClosed = true;
     clearInterval(this.timer);
-    this.source.close();
+    clearTimeout(this.again);
+    this.source?.close();
     this.show = () => {};
+  }
+
+  private connect(): void {
+    const source = new EventSource(liveUrl(this.filters), { withCredentials: true });
+    this.source = source;
+    source.addEventListener("hello", () => {
+      // After a break of the browser's own as well.
+      const now = Date.now();
+      if (this.heard) this.gaps = [...this.gaps, { from: this.heard, until: now }].slice(-GAPS);
+      this.heard = now;
+      this.begun = now;
+      this.connected("open");
+    });
+    source.addEventListener("heartbeat", () => {
+      this.heard = Date.now();
+    });
+    source.addEventListener("event", (message) => this.take(message.data as string));
+    source.addEventListener("dropped", (message) => {
+      this.dropped += Number((JSON.parse(message.data as string) as { count?: number }).count ?? 0);
+      this.ask();
+    });
+    source.addEventListener("end", () => {
+      source.close();
+      this.later("retrying");
+    });
+    source.addEventListener("error", () => {
+      if (source.readyState === EventSource.CLOSED) void this.refused();
+      else this.connected("connecting");
+    });
+  }
+
+  /** The browser gives up after any answer but a stream, and does not say which it was. */
+  private async refused(): Promise<void> {
+    const why = await refusal(livePath(this.filters));
+    if (this.isClosed) return;
+    if (why?.status === 401) sessionEnded();
+    this.later(why?.status === 503 && why.word === "busy" ? "busy" : "retrying");
+  }
+
+  /** Connects again after a while, which grows: a control plane that starts has many to answer. */
+  private later(connection: "retrying" | "busy"): void {
+    if (this.isClosed) return;
+    if (this.begun && this.heard - this.begun > LASTING) this.wait = SOON;
+    this.begun = 0;
+    this.connected(connection);
+    clearTimeout(this.again);
+    this.again = setTimeout(() => void this.reconnect(), this.wait * (1 + Math.random() / 2));
+    this.wait = Math.min(2 * this.wait, LATE);
+  }
+
+  private async reconnect(): Promise<void> {
+    this.connected("connecting");
+    try {
+      await me();
+    } catch (error) {
+      if (this.isClosed) return;
+      if (error instanceof ApiError && error.status === 401) sessionEnded();
+      return this.later("retrying");
+    }
+    if (!this.isClosed) this.connect();
   }
 
   private connected(connection: StreamState["connection"]): void {
@@ -84,6 +162,7 @@ export class Stream {
   }
 
   private take(text: string): void {
+    this.heard = Date.now();
     this.seen += 1;
     this.texts.push(text);
     if (this.texts.length >= 2 * KEPT) this.texts = this.texts.slice(-KEPT);
@@ -119,6 +198,6 @@ export class Stream {
     const first = this.marks[0];
     const seconds = first ? (performance.now() - first[0]) / 1000 : 0;
     const rate = first && seconds > 0.5 ? (this.seen - first[1]) / seconds : 0;
-    this.show({ rows: this.rows, connection: this.connection, rate, seen: this.seen, dropped: this.dropped, paused: this.paused, waiting: this.paused ? Math.min(KEPT, this.texts.length) : 0 });
+    this.show({ rows: this.rows, connection: this.connection, gaps: this.gaps, rate, seen: this.seen, dropped: this.dropped, paused: this.paused, waiting: this.paused ? Math.min(KEPT, this.texts.length) : 0 });
   }
 }

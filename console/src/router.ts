@@ -1,17 +1,73 @@
 /** The page that is shown, and the filters in the address bar. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { BASE, current, type Route } from "./address";
+import { t } from "./i18n";
 
 export { current, href, type Route } from "./address";
 
 const listeners = new Set<() => void>();
 
-/** Goes to an address of [`href`]. Filters replace the entry of the history, pages add one. */
-export function navigate(to: string, how: "push" | "replace" = "push"): void {
+/** The pages' edits that are not saved. */
+const edits = new Set<symbol>();
+/** The address that is shown: when the browser reports Back, it has another one already. */
+let shown = "";
+
+/** Whether a page has edits that are not saved. */
+export const hasEdits = () => edits.size > 0;
+
+/** Says whether a page has edits that are not saved: leaving it asks then. */
+export function useEdits(has: boolean): void {
+  // Before the next click, which may come before an effect.
+  useLayoutEffect(() => {
+    if (!has) return;
+    const one = Symbol("edits");
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    edits.add(one);
+    addEventListener("beforeunload", ask);
+    return () => {
+      edits.delete(one);
+      removeEventListener("beforeunload", ask);
+    };
+  }, [has]);
+}
+
+/** Asks before edits are lost; true if there are none. */
+export function mayLeave(): boolean {
+  return !hasEdits() || confirm(t("edits.leave"));
+}
+
+const pathOf = (address: string) => address.split("?")[0];
+
+/** The address has changed, or is about to: false if the operator stays. */
+function leaves(to: string): boolean {
+  return pathOf(to) === pathOf(shown) || mayLeave();
+}
+
+/**
+ * Goes to an address of [`href`]. Filters replace the entry of the history, pages add one. `sure`: what the page has is not lost, as after a save.
+ */
+export function navigate(to: string, how: "push" | "replace" = "push", sure = how === "replace"): void {
+  shown ||= location.pathname + location.search;
+  if (!sure && !leaves(to)) return;
   // The same address again is no further entry: a field reports Enter and its change.
   if (how === "push" && to !== location.pathname + location.search) history.pushState(null, "", to);
   else history.replaceState(null, "", to);
+  shown = to;
   for (const listener of listeners) listener();
+}
+
+/** Back and Forward. Where the operator stays, the address of the page is shown again. */
+function onMove(): void {
+  const to = location.pathname + location.search;
+  if (!leaves(to)) return history.pushState(null, "", shown);
+  shown = to;
+  for (const listener of listeners) listener();
+}
+
+/** Follows Back and Forward from now on. */
+export function followHistory(): void {
+  shown = location.pathname + location.search;
+  addEventListener("popstate", onMove);
 }
 
 /** The route, again with every change of it. */
@@ -20,10 +76,8 @@ export function useRoute(): Route {
   useEffect(() => {
     const changed = () => set(current());
     listeners.add(changed);
-    addEventListener("popstate", changed);
     return () => {
       listeners.delete(changed);
-      removeEventListener("popstate", changed);
     };
   }, []);
   return route;
@@ -36,5 +90,6 @@ export function followLinks(event: MouseEvent): void {
   const to = link?.getAttribute("href") ?? "";
   if (!link || link.hasAttribute("target") || link.hasAttribute("download") || !to.startsWith(BASE)) return;
   event.preventDefault();
-  navigate(to);
+  // A link that takes the edits along says so.
+  navigate(to, "push", link.hasAttribute("data-keeps"));
 }

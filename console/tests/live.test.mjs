@@ -1,7 +1,7 @@
 /** The stream: filters, pause, and a flood of 10,000 events a second. */
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { axe, login, open, withServer } from "./support.mjs";
+import { answer, axe, login, open, withServer } from "./support.mjs";
 import { event } from "./samples.mjs";
 import { proxy } from "./proxy.mjs";
 
@@ -99,5 +99,44 @@ test("the real stream: what an operator does is in it, without a reload", async 
   await page.getByRole("button", { name: "Clear" }).press("Enter");
   await page.waitForFunction(() => document.querySelectorAll(".rows .row").length === 0);
   await axe(page, "an empty stream");
+  await page.done();
+});
+
+test("a stream goes on after a restart of the control plane, and says what was not seen", async () => {
+  const page = await open(browser, server);
+  await login(page, "/console/live?type=audit");
+  await page.getByText("connected", { exact: true }).waitFor();
+  await server.restart(async () => page.getByText("not connected, trying again").or(page.getByText("connecting", { exact: true })).first().waitFor());
+  await page.getByText("connected", { exact: true }).waitFor({ timeout: 40_000 });
+  const gap = page.getByRole("link", { name: /Events from .* to .* were not seen here/ });
+  await gap.waitFor();
+  await axe(page, "a gap of the stream");
+  const query = new URL(await gap.getAttribute("href"), server.url).searchParams;
+  assert.equal(query.get("type"), "audit");
+  assert.ok(Date.parse(query.get("from")) < Date.parse(query.get("until")) && Date.now() - Date.parse(query.get("from")) < 120_000, String(query));
+  const api = await server.api();
+  await api("POST", "/security/_ban", { ref: "ip:203.0.113.92", duration_seconds: 3600, reason: "after the restart" });
+  await page.locator(".rows .row", { hasText: "after the restart" }).waitFor();
+  await gap.click();
+  await page.waitForURL("**/console/events?**from=**");
+  await page.done();
+});
+
+test("only too many streams are called so, a button connects again, and an ended session leads to the login", async () => {
+  const page = await open(browser, server);
+  let refused = { status: 500, body: { error: "internal", error_description: "no" } };
+  await answer(page, "/events/_live", () => refused);
+  await login(page, "/console/live");
+  await page.getByText("not connected, trying again").waitFor();
+  assert.equal(await page.getByText("too many streams").count(), 0);
+  refused = { status: 503, body: { error: "busy", error_description: "no" } };
+  await page.getByText("too many streams").waitFor();
+  await axe(page, "too many streams");
+  refused = { type: "text/event-stream", body: `event: hello\ndata: {"heartbeat_seconds":15,"queue":1000}\n\nevent: end\ndata: {"reason":"session"}\n\n` };
+  const asked = page.waitForRequest((request) => request.url().includes("/events/_live"));
+  await page.getByRole("button", { name: "Connect again" }).click();
+  await asked;
+  await page.context().clearCookies();
+  await page.waitForURL("**/console/login?**");
   await page.done();
 });

@@ -62,12 +62,22 @@ test("operators: added, their link logs in once, roles, the last admin, reset, s
   await bob.waitForURL("**/console/login?**");
   await bob.done();
 
-  await page.getByLabel("Role of bob").selectOption("analyst");
-  await page.waitForFunction(() => document.querySelector("[aria-label='Role of bob']").value === "analyst");
+  const changes = [];
+  page.on("request", (request) => request.method() === "POST" && changes.push(request.url()));
+  await page.getByLabel("Role of bob").focus();
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await page.getByLabel("Role of bob").inputValue(), "analyst");
+  await page.waitForTimeout(300);
+  assert.deepEqual(changes, [], "an arrow key changes a role");
+  await press(person(page, "bob").getByRole("button", { name: /Set the role/ }));
   // The browser shows the choice before the control plane has it.
   for (let turn = 0; turn < 100 && (await operator("bob")).role !== "analyst"; turn += 1) await page.waitForTimeout(100);
   assert.equal((await operator("bob")).role, "analyst");
   await page.getByLabel("Role of alice").selectOption("viewer");
+  await press(person(page, "alice").getByRole("button", { name: /Set the role/ }));
+  await page.getByRole("dialog").getByText("Your own role changes").waitFor();
+  await axe(page, "asked before one's own role changes");
+  await press(page.getByRole("dialog").getByRole("button", { name: "Set the role" }));
   await page.locator(".toast.bad").waitFor();
   assert.equal((await operator("alice")).role, "admin");
   await page.waitForFunction(() => document.querySelector("[aria-label='Role of alice']").value === "admin");
@@ -124,10 +134,20 @@ test("admin keys: the secret is shown once and works, until it is rotated, ended
   await page.waitForFunction(() => [...document.querySelectorAll(".entries strong")].filter((name) => name.textContent === "ci").length === 2);
 
   const ended = await create("report");
-  await page.getByLabel("End of the key report").selectOption({ label: "now" });
+  const changes = [];
+  page.on("request", (request) => request.method() === "POST" && changes.push(request.url()));
+  await page.getByLabel("End of the key report").focus();
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await page.getByLabel("End of the key report").inputValue(), "0");
+  await page.waitForTimeout(300);
+  assert.deepEqual(changes, [], "an arrow key ends a key");
+  await press(key("report").getByRole("button", { name: /Set the end/ }));
+  await page.getByRole("dialog").getByText("The key ends at once").waitFor();
+  await press(page.getByRole("dialog").getByRole("button", { name: "Set the end" }));
   await key("report").getByText("expired").waitFor();
   assert.equal(await use(ended), 401);
   await page.getByLabel("End of the key report").selectOption({ label: "for good" });
+  await press(key("report").getByRole("button", { name: /Set the end/ }));
   await key("report").getByText("active").waitFor();
   assert.equal(await use(ended), 200);
   await press(key("report").getByRole("button", { name: /Revoke/ }));

@@ -45,18 +45,35 @@ export class Server {
     server.url = `http://127.0.0.1:${port}`;
     const added = spawnSync(BIN, ["operator", "add", "alice", "--email", "alice@example.com", "--data", server.data], { input: `${PASSWORD}\n` });
     assert.equal(added.status, 0, String(added.stderr));
-    server.child = spawn(BIN, ["serve", "--data", server.data, "--listen", `127.0.0.1:${port}`, "--xds-listen", `127.0.0.1:${xds}`, ...(typeof more === "function" ? more(port) : more)], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, ...env } });
     server.log = "";
-    server.child.stderr.on("data", (text) => (server.log += text));
+    server.run = () => {
+      server.child = spawn(BIN, ["serve", "--data", server.data, "--listen", `127.0.0.1:${port}`, "--xds-listen", `127.0.0.1:${xds}`, ...(typeof more === "function" ? more(port) : more)], { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, ...env } });
+      server.child.stderr.on("data", (text) => (server.log += text));
+    };
+    server.run();
+    await server.ready();
+    return server;
+  }
+
+  /** Waits until it answers. */
+  async ready() {
     for (let turn = 0; turn < 300; turn += 1) {
       try {
-        if ((await fetch(`${server.url}/readyz`)).ok) return server;
+        if ((await fetch(`${this.url}/readyz`)).ok) return;
       } catch {
         // Not yet.
       }
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
-    throw new Error(`the control plane does not answer:\n${server.log}`);
+    throw new Error(`the control plane does not answer:\n${this.log}`);
+  }
+
+  /** Stops it, does something meanwhile, and starts it again with its data, at the same address. */
+  async restart(meanwhile = async () => {}) {
+    await this.end();
+    await meanwhile();
+    this.run();
+    await this.ready();
   }
 
   /** Adds an operator with the password of all tests. */
@@ -83,10 +100,14 @@ export class Server {
     };
   }
 
-  async stop() {
+  async end() {
     const ended = new Promise((resolve) => this.child.once("exit", resolve));
     this.child.kill();
     await ended;
+  }
+
+  async stop() {
+    await this.end();
     rmSync(this.data, { recursive: true, force: true });
   }
 }

@@ -106,6 +106,35 @@ test("allowing a banned caller by the search field keeps a way back to the ban",
   await page.done();
 });
 
+test("allowing a range is undone to all bans that it lifted, and allowing one address of IPv6 to none", async () => {
+  const page = await open(browser, server);
+  const keys = ["ip:203.0.112.7", "ip:203.0.112.90"];
+  for (const [index, ref] of keys.entries()) await api("POST", "/security/_ban", { ref, duration_seconds: 7200 * (index + 1), reason: `scans ${index}` });
+  const before = await Promise.all(keys.map(banOf));
+  await login(page, "/console/bans?q=203.0.112.0%2F24");
+  await page.getByRole("button", { name: "Allow", exact: true }).click();
+  await page.getByLabel("Reason").fill("a customer");
+  await page.keyboard.press("Enter");
+  await page.getByText("2 bans were lifted.").waitFor();
+  assert.deepEqual(await Promise.all(keys.map(banOf)), [undefined, undefined]);
+  await undo(page);
+  assert.equal(await entryOf("ip:203.0.112.0/24"), undefined);
+  const back = await Promise.all(keys.map(banOf));
+  back.forEach((ban, index) => assert.ok(ban?.reason === `scans ${index}` && Math.abs(ban.until - before[index].until) < 60_000, JSON.stringify(ban)));
+  await close(page);
+
+  await api("POST", "/security/_ban", { ref: "ip:2001:db8:5::1", duration_seconds: 7200, reason: "their network" });
+  const network = await banOf("ip:2001:db8:5::1");
+  await page.getByRole("searchbox").fill("2001:db8:5::9");
+  await page.getByRole("button", { name: "Allow", exact: true }).click();
+  await page.getByLabel("Reason").fill("one of them");
+  await page.keyboard.press("Enter");
+  await page.getByText("ip:2001:db8:5::9 is on the allowlist.", { exact: true }).waitFor();
+  await undo(page);
+  assert.deepEqual(await banOf("ip:2001:db8:5::1"), network, "a ban that was never lifted is made again");
+  await page.done();
+});
+
 test("allowing an allowed caller again is undone to the entry that there was", async () => {
   const page = await open(browser, server);
   const key = "ip:198.51.100.8";
@@ -188,5 +217,67 @@ test("a policy: created by the form, the error at its field, the difference, a c
   await page.getByRole("button", { name: "Write this version again" }).press("Enter");
   await page.getByText(/is in force again/).waitFor();
   assert.notEqual((await api("GET", "/entities/threat-policies/shop")).description, "theirs");
+  await page.done();
+});
+
+const bouncer = { id: "crowd", name: "Crowd", enabled: false, api_key: "first-key-of-the-bouncer" };
+/** The pointers of secrets in which the version in force differs from `since`. */
+async function secretsSince(since) {
+  const [{ version }] = await api("GET", "/entities/svc-bouncers/crowd/_history");
+  assert.notEqual(version, since, "there is no further version");
+  return (await api("GET", `/entities/svc-bouncers/crowd/_history/${version}?since=${since}`)).changes.secrets;
+}
+
+test("undo of a save and of a deletion brings secrets back", async () => {
+  await api("POST", "/entities/svc-bouncers", bouncer);
+  const [{ version }] = await api("GET", "/entities/svc-bouncers/crowd/_history");
+  const page = await open(browser, server);
+  await login(page, "/console/policies/svc-bouncers/crowd");
+  const key = page.getByLabel("Api key", { exact: false }).first();
+  assert.deepEqual([await key.getAttribute("type"), await key.inputValue()], ["password", ""], "the mask of a secret can be typed behind");
+  await key.pressSequentially("second-key-of-the-bouncer");
+  await page.getByText("Valid and compiles").waitFor();
+  await axe(page, "a secret");
+  await page.getByRole("button", { name: "Review changes" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  await page.getByText(/is saved/).waitFor();
+  assert.deepEqual(await secretsSince(version), ["/api_key"], "the new key is stored");
+
+  await page.getByRole("button", { name: `Compare ${version}` }).click();
+  await page.getByRole("dialog").getByText("Secrets that differ: /api_key").waitFor();
+  assert.equal(await page.getByText("Nothing differs.").count(), 0);
+  await axe(page, "a version that differs in a secret");
+  await page.keyboard.press("Escape");
+  await undo(page);
+  assert.deepEqual(await secretsSince(version), [], "the key before is in force");
+  await close(page);
+
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.waitForURL("**/console/policies/svc-bouncers");
+  await undo(page);
+  assert.deepEqual(await secretsSince(version), [], "the deleted entity is back with its key");
+  await close(page);
+
+  await page.goto("/console/policies/svc-bouncers/crowd");
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.waitForURL("**/console/policies/svc-bouncers");
+  await api("POST", "/entities/svc-bouncers", { ...bouncer, name: "Theirs" });
+  await page.locator(".toast").getByRole("button", { name: "Undo" }).click();
+  await page.getByText(/Someone has changed it meanwhile/).waitFor();
+  assert.equal((await api("GET", "/entities/svc-bouncers/crowd")).name, "Theirs", "an entity that was created meanwhile is written over");
+  await page.done();
+});
+
+test("an earlier version is not written over a change that was not seen", async () => {
+  await api("POST", "/entities/threat-policies", { id: "seen", name: "Seen" });
+  await api("PATCH", "/entities/threat-policies/seen", { description: "mine" });
+  const page = await open(browser, server);
+  await login(page, "/console/policies/threat-policies/seen");
+  await page.getByRole("button", { name: /Compare/ }).last().click();
+  await page.getByRole("dialog").locator(".gone", { hasText: "mine" }).waitFor();
+  await api("PATCH", "/entities/threat-policies/seen", { description: "theirs" });
+  await page.getByRole("button", { name: "Write this version again" }).click();
+  await page.getByRole("dialog").getByText(/Someone has changed it meanwhile/).waitFor();
+  assert.equal((await api("GET", "/entities/threat-policies/seen")).description, "theirs");
   await page.done();
 });

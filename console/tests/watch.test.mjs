@@ -62,6 +62,7 @@ test("the chart names midnights across a change of the clock, and the figures un
   await page.getByText("Figures as a table").focus();
   await page.keyboard.press("Enter");
   const table = page.getByRole("table", { name: "Refused and observed requests, 1 week" });
+  await table.waitFor();
   assert.equal(await table.getByRole("row").count(), 169);
   await table.getByRole("row", { name: `${time} ${new Intl.NumberFormat("en-GB").format(10 * index)} 3` }).waitFor();
   await axe(page, "the figures of the chart as a table");
@@ -182,7 +183,9 @@ test("a burst of 20,000 events does not freeze the stream's page", async () => {
   const page = await open(browser, server);
   await answer(page, "/events/_status", store);
   const lines = Array.from({ length: 20_000 }, (_, index) => `event: event\ndata: ${JSON.stringify(event(index))}\n\n`).join("");
-  await answer(page, "/events/_live", () => ({ type: "text/event-stream", body: `event: hello\ndata: {"heartbeat_seconds":15,"queue":1000}\n\n${lines}event: dropped\ndata: {"count":123}\n\nevent: end\ndata: {"reason":"shutdown"}\n\n` }));
+  let streams = 0;
+  // The stream that ends is asked for again, and refused then.
+  await answer(page, "/events/_live", () => (streams++ > 0 ? { status: 503, body: { error: "busy", error_description: "no" } } : { type: "text/event-stream", body: `event: hello\ndata: {"heartbeat_seconds":15,"queue":1000}\n\n${lines}event: dropped\ndata: {"count":123}\n\nevent: end\ndata: {"reason":"shutdown"}\n\n` }));
   await login(page, "/console/live");
   await page.getByText(/20,000 seen, 2,000 kept/).waitFor({ timeout: 30_000 });
   await page.getByText("The server left out 123 events.").waitFor();

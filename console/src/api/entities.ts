@@ -1,5 +1,5 @@
 /** Entities: their collections, schemas, history, and trial runs of changes. */
-import { ApiError, call, get, query, type FieldError } from "./http";
+import { ApiError, call, get, isMissing, query, type FieldError } from "./http";
 
 /** An entity. */
 export type Entity = { id: string; name?: string; description?: string; enabled?: boolean } & Record<string, unknown>;
@@ -26,6 +26,8 @@ export interface Version {
   detail: string | null;
   in_force: boolean;
   document?: Entity | null;
+  /** Of one version: the pointers of secrets that differ although both are shown as masks. */
+  changes?: { secrets?: string[] } | null;
 }
 
 /** A JSON Schema, as far as forms read it. */
@@ -48,6 +50,8 @@ export interface Schema {
   minimum?: number;
   maximum?: number;
   format?: string;
+  /** It is shown as a mask, never as it is. */
+  writeOnly?: boolean;
   additionalProperties?: boolean | Schema;
 }
 
@@ -79,6 +83,17 @@ export async function read(collection: string, id: string, signal?: AbortSignal)
   return tagged(await call<Entity>("GET", path(collection, id), signal ? { signal } : {}));
 }
 
+/** Whether there is an entity of this id. */
+export async function exists(collection: string, id: string): Promise<boolean> {
+  try {
+    await read(collection, id);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+}
+
 /** Creates an entity, or replaces the one that `etag` stands for. */
 export async function save(collection: string, entity: Entity, etag: string | null): Promise<Tagged> {
   if (etag === null) return tagged(await call<Entity>("POST", path(collection), { body: entity }));
@@ -106,11 +121,14 @@ export async function tryOut(collection: string, entity: Entity, isNew: boolean,
 
 /** The versions of an entity, newest first. */
 export const history = (collection: string, id: string, signal?: AbortSignal) => get<Version[]>(`${path(collection, id)}/_history?page=1&pageSize=100`, signal);
-/** One version with its document. */
-export const version = (collection: string, id: string, number: number, signal?: AbortSignal) => get<Version>(`${path(collection, id)}/_history/${number}`, signal);
-/** Writes the document of a version again. */
-export async function revert(collection: string, id: string, number: number): Promise<Tagged> {
-  return tagged(await call<Entity>("POST", `${path(collection, id)}/_revert`, { body: { version: number } }));
+/** One version with its document, and how it differs from the version `since`. */
+export const version = (collection: string, id: string, number: number, since: number, signal?: AbortSignal) => get<Version>(`${path(collection, id)}/_history/${number}${query({ since })}`, signal);
+/** The number of the version that a tag stands for. */
+export const versionOf = (etag: string) => Number(etag.replaceAll(/\D/g, ""));
+
+/** Writes the document of a version again, with its secrets. With `etag`, only over the version that it stands for. */
+export async function revert(collection: string, id: string, number: number, etag: string | null = null): Promise<Tagged> {
+  return tagged(await call<Entity>("POST", `${path(collection, id)}/_revert`, { body: { version: number }, ...(etag === null ? {} : { headers: { "if-match": etag } }) }));
 }
 
 function tagged(answer: { body: Entity; headers: Headers }): Tagged {

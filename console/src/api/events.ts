@@ -155,5 +155,8 @@ export const overview = (span: Span, signal?: AbortSignal) => get<Overview>(`/ev
 /** Whether this release has stored events, and how many. */
 export const eventStatus = (signal?: AbortSignal) => get<StoreStatus>("/events/_status", signal);
 
+/** The path of the stream below the namespace. */
+export const livePath = (filters: Filters) => `/events/_live${query(prefixed(filters))}`;
+
 /** The address of the stream. */
-export const liveUrl = (filters: Filters) => `${NS}/events/_live${query(prefixed(filters))}`;
+export const liveUrl = (filters: Filters) => NS + livePath(filters);

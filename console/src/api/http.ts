@@ -34,12 +34,18 @@ export interface Answer<T> {
 }
 
 let csrf = "";
+/** The operator whose token it is. */
+let holder = "";
 let ended: () => void = () => {};
 
-/** Keeps the token that changes need. */
-export function setCsrf(token: string): void {
+/** Keeps the token that changes need, and whose it is. */
+export function setCsrf(token: string, operator = ""): void {
   csrf = token;
+  holder = operator;
 }
+
+/** Does what is to be done when the session has ended. */
+export const sessionEnded = () => ended();
 
 /** Sets what happens when the session has ended. */
 export function onSessionEnd(action: () => void): void {
@@ -57,6 +63,27 @@ export interface Options {
 
 /** Calls `path` below the namespace. Throws [`ApiError`] for anything but 2xx. */
 export async function call<T>(method: string, path: string, options: Options = {}): Promise<Answer<T>> {
+  return withToken(() => callOnce<T>(method, path, options));
+}
+
+/** A login in another tab has a token of its own: a change that is refused for that is made once more, with the new token. */
+async function withToken<T>(make: () => Promise<T>): Promise<T> {
+  try {
+    return await make();
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 403 || error.word !== "csrf" || !holder) throw error;
+    const { body } = await callOnce<{ operator: { name: string }; csrf_token: string }>("GET", "/session/_me");
+    if (body.operator.name !== holder) {
+      // The page is another operator's.
+      location.reload();
+      throw error;
+    }
+    csrf = body.csrf_token;
+    return make();
+  }
+}
+
+async function callOnce<T>(method: string, path: string, options: Options = {}): Promise<Answer<T>> {
   const headers: Record<string, string> = { accept: "application/json", ...options.headers };
   if (method !== "GET" && csrf) headers["x-csrf-token"] = csrf;
   let body: string | undefined;
@@ -82,14 +109,22 @@ export async function call<T>(method: string, path: string, options: Options = {
   } else value = text;
   if (response.ok) return { body: value as T, headers: response.headers };
   if (response.status === 401 && !path.startsWith("/session/")) ended();
+  throw failure(response, value);
+}
+
+function failure(response: Response, value: unknown): ApiError {
   const told = (value && typeof value === "object" ? value : {}) as Record<string, unknown>;
   const fields = Array.isArray(told["errors"]) ? (told["errors"] as FieldError[]) : [];
   const message = String(told["error_description"] ?? told["error"] ?? response.statusText ?? "");
-  throw new ApiError(response.status, String(told["error"] ?? ""), message, fields, Number(response.headers.get("retry-after") ?? 0), value, response.headers.get("x-request-id") ?? "");
+  return new ApiError(response.status, String(told["error"] ?? ""), message, fields, Number(response.headers.get("retry-after") ?? 0), value, response.headers.get("x-request-id") ?? "");
 }
 
 /** Sends a file as it is. `onProgress` gets the share that is sent, 0 to 1; aborting `signal` ends it. */
 export function sendFile<T>(path: string, file: Blob, onProgress: (share: number) => void, signal: AbortSignal): Promise<T> {
+  return withToken(() => sendOnce(path, file, onProgress, signal));
+}
+
+function sendOnce<T>(path: string, file: Blob, onProgress: (share: number) => void, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     // fetch does not tell how much is sent.
     const request = new XMLHttpRequest();
@@ -116,14 +151,28 @@ export function sendFile<T>(path: string, file: Blob, onProgress: (share: number
   });
 }
 
+/** Why a stream is refused: asks for it, and ends it at once if it begins; null then. */
+export async function refusal(path: string): Promise<ApiError | null> {
+  const abort = new AbortController();
+  try {
+    const response = await fetch(NS + path, { headers: { accept: "text/event-stream" }, signal: abort.signal, credentials: "same-origin" });
+    if (response.ok) return null;
+    return failure(response, await response.json().catch(() => null));
+  } catch (error) {
+    return new ApiError(0, "unreachable", error instanceof Error ? error.message : String(error));
+  } finally {
+    abort.abort();
+  }
+}
+
 /** The body of a GET. */
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await call<T>("GET", path, signal ? { signal } : {})).body;
 }
 
 /** The body of a POST. Calls that answer `done: false` throw, with their reason as the message. */
-export async function post<T>(path: string, body: unknown): Promise<T> {
-  const answer = (await call<T>("POST", path, { body })).body as T & { done?: boolean; error?: string; refused?: string };
+export async function post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
+  const answer = (await call<T>("POST", path, { body, ...(signal ? { signal } : {}) })).body as T & { done?: boolean; error?: string; refused?: string };
   if (answer && typeof answer === "object" && answer.done === false) {
     throw new ApiError(200, answer.refused ?? "not_done", answer.error ?? answer.refused ?? "", [], 0, answer);
   }

@@ -206,9 +206,9 @@ export const unapply = (config_ref: string, exclusion: number) => post("/tuning/
 /** A call of a learning window: `_start`, `_stop`, `_discard`. */
 export const learning = (what: "_start" | "_stop" | "_discard", config_ref: string) => post(`/learning/${what}`, { config_ref });
 /** The report of a window; null where the config has none. */
-export async function report(config_ref: string): Promise<{ window: Report | null }> {
+export async function report(config_ref: string, signal?: AbortSignal): Promise<{ window: Report | null }> {
   try {
-    return { window: await post<Report>("/learning/_report", { config_ref }) };
+    return { window: await post<Report>("/learning/_report", { config_ref }, signal) };
   } catch (error) {
     // The endpoint has no other way to say that there is none.
     if (error instanceof ApiError && error.status === 400 && error.message.includes("no such learning window")) return { window: null };

@@ -107,6 +107,21 @@ export const ban = (ref: string, seconds: number, reason: string) =>
 /** The ban of exactly this identity that is in force. */
 export const banOf = async (ref: string): Promise<Ban | null> => (await get<{ bans: Ban[] }>(`/security/_bans${query({ "filter.ref": ref })}`)).bans[0] ?? null;
 
+/** Bans that are read to keep a way back to those of a range. */
+const MOST_READ = 10_000;
+
+/**
+ * The bans that an entry of the allowlist for this identity may lift: its own, and those of a range within it. Of very many some are missing.
+ * The control plane searches by text, so what the keys within a range begin with narrows it.
+ */
+export async function bansWithin(ref: string): Promise<Ban[]> {
+  const [address = "", bits = ""] = ref.replace(/^ip:/, "").split("/");
+  if (!ref.startsWith("ip:") || !bits) return [await banOf(ref)].filter((ban) => ban !== null);
+  const groups = address.includes(":") ? address.split(":").slice(0, Math.min(1, Math.floor(Number(bits) / 16))) : address.split(".").slice(0, Math.floor(Number(bits) / 8));
+  const start = groups.length && groups[0] ? `ip:${groups.join(address.includes(":") ? ":" : ".")}` : "ip:";
+  return (await get<{ bans: Ban[] }>(`/security/_bans${query({ "filter.text": start, pageSize: MOST_READ })}`)).bans;
+}
+
 /** The entry of the allowlist for exactly this identity. */
 export const allowanceOf = async (ref: string): Promise<Allowance | null> => (await get<{ entries: Allowance[] }>(`/security/_allowlist${query({ "filter.ref": ref })}`)).entries[0] ?? null;
 

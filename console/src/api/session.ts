@@ -143,7 +143,8 @@ export async function setPassword(new_password: string, proofs: Proofs): Promise
   return keep(await post<Session>("/session/_password", { ...proofs, new_password }));
 }
 
-function keep(session: Session): Session {
-  setCsrf(session.csrf_token);
+/** Keeps the token of a session for further calls. */
+export function keep(session: Session): Session {
+  setCsrf(session.csrf_token, session.operator.name);
   return session;
 }

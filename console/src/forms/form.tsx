@@ -1,5 +1,8 @@
 /** A form made of a JSON Schema, with help texts and the errors of the server at their fields. */
+import type { ComponentChildren } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
+import { NumberInput, SecretInput } from "./inputs";
+import { fieldsOf, pointerOf, textOf } from "./errors";
 import type { Schema } from "../api/entities";
 import type { FieldError } from "../api/http";
 import { t } from "../i18n";
@@ -23,8 +26,8 @@ interface Props {
 export function Form({ root, schema, value, onChange, errors, at = "", hidden = [], locked = [] }: Props) {
   return (
     <>
-      {Object.entries(schema.properties ?? {}).filter(([name, field]) => !hidden.includes(name) && field.const === undefined).map(([name, field]) => {
-        const pointer = `${at}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+      {fieldsOf(schema, hidden).map(([name, field]) => {
+        const pointer = pointerOf(at, name);
         const set = (next: unknown) => {
           const { [name]: _, ...rest } = value;
           onChange(next === undefined ? rest : { ...value, [name]: next });
@@ -50,13 +53,14 @@ interface OneProps {
 
 function One(props: OneProps) {
   const { name, of, value, set, errors, pointer, required, locked } = props;
-  const error = errors.filter((error) => error.pointer === pointer).map((error) => error.message).join("; ") || undefined;
+  const error = textOf(errors, pointer, of.control === "words" || of.control === "json");
   const examples = of.schema.examples?.length ? ` ${t("form.example", { value: JSON.stringify(of.schema.examples[0]) })}` : "";
   const help = `${props.help ?? of.schema.description ?? ""}${examples}`;
   const title = `${label(name)}${required ? ` (${t("form.required")})` : ""}`;
   const shown = value === undefined ? of.schema.default : value;
   const text = typeof shown === "string" ? shown : shown === null || shown === undefined ? "" : String(shown);
-  const setText = (text: string) => set(text === "" && (of.nullable || value === undefined) ? (of.nullable ? null : undefined) : text);
+  // An empty text in the place of a default has to be said, or the default would come back into the field.
+  const setText = (text: string) => set(text === "" && (of.nullable || (value === undefined && !of.schema.default)) ? (of.nullable ? null : undefined) : text);
   switch (of.control) {
     case "group":
       return <Group {...props} title={title} help={help} error={error} />;
@@ -88,9 +92,11 @@ function One(props: OneProps) {
     case "integer":
       return (
         <Field label={title} help={help} error={error}>
-          {(field) => <input {...field} type="number" value={text} disabled={locked} step={of.control === "integer" ? 1 : "any"} min={of.schema.minimum} max={of.schema.maximum} onInput={(event) => { const number = event.currentTarget.valueAsNumber; set(Number.isNaN(number) ? (of.nullable ? null : undefined) : number); }} />}
+          {(field) => <NumberInput field={field} schema={of.schema} whole={of.control === "integer"} value={value} disabled={locked} set={(number) => set(number ?? (of.nullable ? null : undefined))} />}
         </Field>
       );
+    case "secret":
+      return <Field label={title} help={`${help} ${t("form.secret")}`} error={error}>{(field) => <SecretInput field={field} name={title} value={value} disabled={locked} set={set} />}</Field>;
     case "seclang":
       return <RulesField title={title} help={help} error={error} value={Array.isArray(shown) ? shown.map(String) : []} set={set} errors={errors} pointer={pointer} />;
     case "words":
@@ -109,14 +115,21 @@ interface Part {
 }
 
 function Group({ root, of, value, set, errors, pointer, title, help, error }: OneProps & Part) {
+  const id = useId();
   const there = value !== null && value !== undefined;
+  const wrong = error !== undefined || errors.some((error) => error.pointer?.startsWith(`${pointer}/`));
+  // An error opens the group. Its end does not close it: the field that has the focus may be inside.
+  const [isOpen, open] = useState(wrong);
+  useEffect(() => {
+    if (wrong) open(true);
+  }, [wrong]);
   const object = (there ? value : {}) as Record<string, unknown>;
   return (
-    <details class="group" open={there && errors.some((error) => error.pointer?.startsWith(`${pointer}/`))}>
-      <summary>{title}{there ? "" : ` · ${t("form.unset")}`}</summary>
+    <details class="group" open={isOpen} onToggle={(event) => open(event.currentTarget.open)}>
+      <summary {...(error ? { "aria-describedby": id } : {})}>{title}{there ? "" : ` · ${t("form.unset")}`}</summary>
       <div class="stack">
         {help && <p class="help">{help}</p>}
-        {error && <p class="error">{error}</p>}
+        {error && <p class="error" id={id}>{error}</p>}
         <Form root={root} schema={of.schema} value={object} onChange={set} errors={errors} at={pointer} />
         {there && of.nullable && <div class="actions"><button type="button" onClick={() => set(null)}>{t("form.unset.do")}</button></div>}
       </div>
@@ -127,19 +140,30 @@ function Group({ root, of, value, set, errors, pointer, title, help, error }: On
 function List({ root, of, value, set, errors, pointer, title, help, error }: OneProps & Part) {
   const entries = Array.isArray(value) ? (value as Record<string, unknown>[]) : [];
   const items = shape(of.schema.items ?? {}, root).schema;
+  const id = useId();
   return (
-    <fieldset class="list-field">
+    <fieldset class="list-field" {...(error ? { "aria-describedby": id } : {})}>
       <legend>{title}</legend>
       {help && <p class="help">{help}</p>}
-      {error && <p class="error">{error}</p>}
+      {error && <p class="error" id={id}>{error}</p>}
       {entries.map((entry, index) => (
-        <fieldset key={index} class="entry">
-          <legend>{t("form.entry", { number: index + 1 })}</legend>
+        <Entry key={index} number={index + 1} error={textOf(errors, `${pointer}/${index}`)} onRemove={() => set(entries.filter((_, at) => at !== index))}>
           <Form root={root} schema={items} value={entry} errors={errors} at={`${pointer}/${index}`} onChange={(next) => set(entries.map((other, at) => (at === index ? next : other)))} />
-          <div class="actions"><button type="button" onClick={() => set(entries.filter((_, at) => at !== index))}>{t("form.remove", { number: index + 1 })}</button></div>
-        </fieldset>
+        </Entry>
       ))}
       <div class="actions"><button type="button" onClick={() => set([...entries, blank(items, root)])}>{t("form.add")}</button></div>
+    </fieldset>
+  );
+}
+
+function Entry({ number, error, onRemove, children }: { number: number; error: string | undefined; onRemove: () => void; children: ComponentChildren }) {
+  const id = useId();
+  return (
+    <fieldset class="entry" {...(error ? { "aria-describedby": id } : {})}>
+      <legend>{t("form.entry", { number })}</legend>
+      {error && <p class="error" id={id}>{error}</p>}
+      {children}
+      <div class="actions"><button type="button" onClick={onRemove}>{t("form.remove", { number })}</button></div>
     </fieldset>
   );
 }

@@ -2,7 +2,7 @@
 import type { Schema } from "../api/entities";
 
 /** How a field is edited. */
-export type Control = "text" | "long" | "number" | "integer" | "switch" | "choice" | "words" | "list" | "group" | "json" | "seclang";
+export type Control = "text" | "long" | "number" | "integer" | "switch" | "choice" | "words" | "list" | "group" | "json" | "seclang" | "secret";
 
 /** A field, with references resolved. */
 export interface FieldShape {
@@ -57,11 +57,12 @@ export function shape(schema: Schema, root: Schema, name = ""): FieldShape {
     case "number":
       return { ...base, control: "number" };
     case "string":
+      if (found.writeOnly) return { ...base, control: "secret" };
       return { ...base, control: /^(rules|content|pem|spec|document|body|description|robots_extra)$/.test(name) || /certificate|html/.test(name) ? "long" : "text" };
     case "array": {
       const items = found.items ? shape(found.items, root) : null;
       if (name === "rules" && items && ["text", "long"].includes(items.control)) return { ...base, control: "seclang" };
-      if (items && ["text", "choice"].includes(items.control)) return { ...base, control: "words", options: items.options };
+      if (items && ["text", "choice", "secret"].includes(items.control)) return { ...base, control: "words", options: items.options };
       if (items?.control === "long") return { ...base, control: "words" };
       return { ...base, control: items?.control === "group" ? "list" : "json" };
     }
@@ -78,7 +79,7 @@ export function blank(schema: Schema, root: Schema): Record<string, unknown> {
   const made: Record<string, unknown> = {};
   for (const name of found.required ?? []) {
     const field = shape(found.properties?.[name] ?? {}, root, name);
-    const values: Record<Control, unknown> = { text: "", long: "", number: 0, integer: 0, switch: false, choice: field.options[0]?.value ?? "", words: [], list: [], group: {}, json: null, seclang: [] };
+    const values: Record<Control, unknown> = { text: "", long: "", number: 0, integer: 0, switch: false, choice: field.options[0]?.value ?? "", words: [], list: [], group: {}, json: null, seclang: [], secret: "" };
     made[name] = field.schema.default ?? (field.control === "group" ? blank(field.schema, root) : values[field.control]);
   }
   return made;

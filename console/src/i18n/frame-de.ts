@@ -11,6 +11,8 @@ export const frameDe: FrameCatalogue = {
   "app.skip": "Zum Inhalt springen",
   "chart.table": "Zahlen als Tabelle",
   "col.time": "Zeit",
+  "edits.leave": "Diese Seite verlassen? Nicht gespeicherte Änderungen gehen verloren.",
+  "edits.session": "Die Sitzung ist beendet. Zur Anmeldung gehen? Nicht gespeicherte Änderungen gehen verloren.",
   "events.count": { one: "{count} Ereignis", other: "{count} Ereignisse" },
   "gaps.mend": "Beheben",
   "gaps.more": { one: "und {count} weitere", other: "und {count} weitere" },

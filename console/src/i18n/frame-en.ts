@@ -9,6 +9,8 @@ export const frameEn = {
   "app.skip": "Skip to the content",
   "chart.table": "Figures as a table",
   "col.time": "Time",
+  "edits.leave": "Leave this page? Changes that are not saved are lost.",
+  "edits.session": "The session has ended. Go to the login? Changes that are not saved are lost.",
   "events.count": { one: "{count} event", other: "{count} events" },
   "gaps.mend": "Mend it",
   "gaps.more": { one: "and {count} more", other: "and {count} more" },

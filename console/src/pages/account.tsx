@@ -1,9 +1,9 @@
 /** The operator's own session, sessions, password and second factor. */
 import { useState } from "preact/hooks";
-import { confirmCode, enrol, removeFactor, revoke, revokeOthers, secondFactor, sessions, setPassword, type SecondFactor } from "../api/session";
+import { confirmCode, enrol, me, removeFactor, revoke, revokeOthers, secondFactor, sessions, setPassword, type SecondFactor } from "../api/session";
 import { t } from "../i18n";
 import { prove } from "../proofs";
-import { useSession } from "../session";
+import { useSession, useSetSession } from "../session";
 import { useLoaded } from "../ui/async";
 import { Badge, Facts, Field, Panel } from "../ui/bits";
 import { Page, Show } from "../ui/page";
@@ -62,6 +62,7 @@ function Sessions() {
 }
 
 function Factor({ of, reload }: { of: SecondFactor; reload: () => void }) {
+  const setSession = useSetSession();
   const [begun, setBegun] = useState<{ secret: string; uri: string } | null>(null);
   const [codes, setCodes] = useState<string[]>([]);
   const [password, setPassword] = useState("");
@@ -72,11 +73,14 @@ function Factor({ of, reload }: { of: SecondFactor; reload: () => void }) {
       if (of.enrolled) {
         await removeFactor(password, code);
         tell(t("account.factor.removed"));
+        setPassword("");
         reload();
+        setSession(await me());
       } else if (begun) {
         setCodes((await confirmCode(code)).recovery_codes);
         setBegun(null);
         reload();
+        setSession(await me());
       } else setBegun(await prove(password ? { password } : {}, enrol));
       setCode("");
     } catch (error) {
@@ -98,16 +102,18 @@ function Factor({ of, reload }: { of: SecondFactor; reload: () => void }) {
 
 /** `has`: there is a password. `app`: a code of the app is asked for; without it a passkey, if there is one. */
 function Password({ has, app }: { has: boolean; app: boolean }) {
+  const setSession = useSetSession();
   const [before, setBefore] = useState("");
   const [code, setCode] = useState("");
   const [next, setNext] = useState("");
   const run = async (event: Event) => {
     event.preventDefault();
     try {
-      await prove({ ...(before ? { password: before } : {}), ...(code ? { code: code.trim() } : {}) }, (proofs) => setPassword(next, proofs));
+      const session = await prove({ ...(before ? { password: before } : {}), ...(code ? { code: code.trim() } : {}) }, (proofs) => setPassword(next, proofs));
       setBefore("");
       setCode("");
       setNext("");
+      setSession(session);
       tell(t("account.password.done"));
     } catch (error) {
       tellProblem(error);

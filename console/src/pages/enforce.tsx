@@ -1,8 +1,7 @@
 /** From dry run to enforcing in one dialog: what would have been held back, what changes, why, and the way back. */
 import { useState } from "preact/hooks";
-import { list, revert, save, type Entity, type Tagged } from "../api/entities";
+import { list, save, type Entity, type Tagged } from "../api/entities";
 import { eventStatus, type Filters, type Stored } from "../api/events";
-import { ApiError } from "../api/http";
 import { trial, type Tally, type Trial } from "../api/trial";
 import { chainOf, enforcedIn, routesOf, type ChainStep } from "../chain/chain";
 import { loadPolicies } from "../chain/load";
@@ -13,9 +12,10 @@ import { useLoaded } from "../ui/async";
 import { Badge, Field } from "../ui/bits";
 import { Dialog } from "../ui/dialog";
 import { EventLine } from "../ui/event";
-import { Show, problem } from "../ui/page";
+import { Show } from "../ui/page";
 import { RoleNote, useMay } from "../ui/role";
-import { tell } from "../ui/toast";
+import { tell, tellWarnings } from "../ui/toast";
+import { goBack, writeProblem } from "../versions";
 
 /** How a policy of a collection enforces, and whether one still does not. */
 const POLICIES: Record<string, { enforcing: Record<string, unknown>; isInDryRun: (value: Entity) => boolean }> = {
@@ -128,16 +128,15 @@ export function Enforce({ subject, onClose, reload }: { subject: Subject; onClos
     setBusy(true);
     try {
       const written = await save(collection, after, etag);
-      const before = Number(etag.replaceAll(/\D/g, ""));
       onClose();
       tell(t("enforce.done", { id: title }), async () => {
-        await revert(collection, entity.id, before);
+        await goBack(collection, entity.id, etag, written.etag);
         reload();
       });
-      for (const warning of written.warnings) tell(warning, null, true);
+      tellWarnings(written.warnings);
       reload();
     } catch (error) {
-      setError(error instanceof ApiError && error.status === 412 ? t("entity.conflict") : problem(error));
+      setError(writeProblem(error));
       setBusy(false);
     }
   };

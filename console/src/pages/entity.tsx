@@ -1,23 +1,28 @@
 /** One entity: form and JSON beside each other, checked as it is typed, shown as a difference before it is saved. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { fieldErrors, read, remove, save, schema as readSchema, template, tryOut, type Entity, type Schema, type Tagged } from "../api/entities";
-import { ApiError, type FieldError } from "../api/http";
+import type { FieldError } from "../api/http";
 import { Diff } from "../forms/diff-view";
 import { useDraft } from "../forms/draft";
+import { isShown } from "../forms/errors";
 import { Form } from "../forms/form";
 import { t, word } from "../i18n";
-import { current, href, navigate } from "../router";
+import { current, href, navigate, useEdits } from "../router";
 import { useDebounced, useLoaded } from "../ui/async";
 import { Badge, Panel } from "../ui/bits";
 import { Dialog } from "../ui/dialog";
-import { Page, Show, problem } from "../ui/page";
+import { Page, Show } from "../ui/page";
 import { RoleNote, useMay } from "../ui/role";
-import { tell, tellProblem } from "../ui/toast";
+import { tell, tellProblem, tellWarnings } from "../ui/toast";
+import { writeProblem, goBack } from "../versions";
 import { Chain } from "./chain";
 import { Enforce, isInDryRun, policySubject } from "./enforce";
 import { History } from "./history";
 import { EntityState } from "./policies";
 import { ReplayLink } from "./replay-link";
+
+/** Fields that the form does not have. */
+const HIDDEN = ["kind", "metadata"];
 
 /** The page of an entity; `id` is null for a new one. */
 export function EntityPage({ collection, id }: { collection: string; id: string | null }) {
@@ -48,9 +53,16 @@ function Editor({ collection, schema, tagged, start, reload }: { collection: str
   };
   const isNew = tagged === null;
   const changed = useMemo(() => isNew || JSON.stringify(value) !== JSON.stringify(start), [value, start]);
+  useEdits(!!wrong || JSON.stringify(value) !== JSON.stringify(start));
   const settled = useDebounced(value, 350);
+  // Checks are calls for analysts: of a viewer each would be refused, and noted in the audit log.
+  const mayCheck = useMay("analyst");
   useEffect(() => {
-    if (!changed || wrong) return;
+    if (!changed && !wrong) {
+      setErrors([]);
+      setChecked("");
+    }
+    if (!changed || wrong || !mayCheck) return;
     const abort = new AbortController();
     setChecked("busy");
     tryOut(collection, settled, isNew, abort.signal).then(
@@ -63,14 +75,14 @@ function Editor({ collection, schema, tagged, start, reload }: { collection: str
     if (!tagged) return;
     try {
       await remove(collection, start.id, tagged.etag);
-      tell(t("toast.deleted", { id: start.name || start.id }), async () => { await save(collection, start, null); });
-      navigate(href(`/policies/${collection}`));
+      tell(t("toast.deleted", { id: start.name || start.id }), () => goBack(collection, start.id, tagged.etag, null));
+      navigate(href(`/policies/${collection}`), "push", true);
     } catch (error) {
       tellProblem(error);
     }
   };
   const may = useMay("admin");
-  const others = errors.filter((error) => !error.pointer || !fieldOf(error.pointer, schema));
+  const others = errors.filter((error) => !error.pointer || !isShown(error.pointer, schema, schema, value, HIDDEN));
   return (
     <>
       <div class="actions sticky" role="group" aria-label={t("entity.actions")}>
@@ -98,7 +110,7 @@ function Editor({ collection, schema, tagged, start, reload }: { collection: str
       <div class="columns edit">
         <Panel title={t("entity.form")}>
           <form class="stack" onSubmit={(event) => event.preventDefault()}>
-            <Form root={schema} schema={schema} value={value} onChange={change} errors={errors} hidden={["kind", "metadata"]} locked={isNew ? [] : ["id"]} />
+            <Form root={schema} schema={schema} value={value} onChange={change} errors={errors} hidden={HIDDEN} locked={isNew ? [] : ["id"]} />
           </form>
         </Panel>
         <div class="stack">
@@ -106,18 +118,12 @@ function Editor({ collection, schema, tagged, start, reload }: { collection: str
             <textarea class="mono json" aria-label={t("entity.json")} aria-invalid={!!wrong} spellcheck={false} rows={24} value={text} onInput={(event) => type(event.currentTarget.value)} />
             {wrong && <p class="error">{wrong}</p>}
           </Panel>
-          {!isNew && <History collection={collection} id={start.id} current={start} onReverted={reload} />}
+          {tagged && <History collection={collection} id={start.id} current={tagged} onReverted={reload} />}
         </div>
       </div>
       {reviewing && <Review collection={collection} tagged={tagged} before={isNew ? null : start} after={value} onClose={() => review(false)} reload={reload} />}
     </>
   );
-}
-
-/** Whether the form has a field at this pointer. */
-function fieldOf(pointer: string, schema: Schema): boolean {
-  const name = pointer.split("/")[1] ?? "";
-  return !!schema.properties?.[name] && !["kind", "metadata"].includes(name);
 }
 
 function Review({ collection, tagged, before, after, onClose, reload }: { collection: string; tagged: Tagged | null; before: Entity | null; after: Entity; onClose: () => void; reload: () => void }) {
@@ -129,12 +135,12 @@ function Review({ collection, tagged, before, after, onClose, reload }: { collec
     try {
       const written = await save(collection, after, tagged?.etag ?? null);
       onClose();
-      tell(t("toast.saved", { id: written.entity.name || written.entity.id }), before ? async () => { await save(collection, before, written.etag); reload(); } : async () => remove(collection, written.entity.id, written.etag));
-      for (const warning of written.warnings) tell(warning, null, true);
+      tell(t("toast.saved", { id: written.entity.name || written.entity.id }), tagged ? async () => { await goBack(collection, written.entity.id, tagged.etag, written.etag); reload(); } : async () => remove(collection, written.entity.id, written.etag));
+      tellWarnings(written.warnings);
       if (before) reload();
       else navigate(href(`/policies/${collection}/${encodeURIComponent(written.entity.id)}`), "replace");
     } catch (error) {
-      setError(error instanceof ApiError && error.status === 412 ? t("entity.conflict") : problem(error));
+      setError(writeProblem(error));
       setBusy(false);
     }
   };

@@ -1,5 +1,5 @@
 /** Search in stored events. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { search, type Stored } from "../api/events";
 import { local, t, word } from "../i18n";
 import { Badge } from "../ui/bits";
@@ -30,23 +30,29 @@ export default function Events() {
   const [error, setError] = useState<unknown>(null);
   const [shown, show] = useState<Stored | null>(null);
   const [busy, setBusy] = useState(true);
-  const load = async (cursor: string | null, signal?: AbortSignal) => {
+  // All calls of a search end with it: an older page that comes late is not of the next one.
+  const abort = useRef(new AbortController());
+  const load = async (cursor: string | null) => {
+    const { signal } = abort.current;
     setBusy(true);
     try {
       const found = await search(filters, { limit: 200, ...(times.since ? { from: begin(times.since) } : times.from ? { from: times.from } : {}), ...(times.until ? { until: times.until } : {}), ...(cursor ? { cursor } : {}) }, signal);
+      if (signal.aborted) return;
       setEvents((before) => (cursor ? [...before, ...found.events] : found.events));
       setNext(found.next);
       setError(null);
       tell(found.complete || !found.searched_from ? "" : t("events.searched", { from: local(Date.parse(found.searched_from)) }));
     } catch (error) {
-      if (!signal?.aborted) setError(error);
+      if (signal.aborted) return;
+      setError(error);
     }
-    if (!signal?.aborted) setBusy(false);
+    setBusy(false);
   };
   useEffect(() => {
-    const abort = new AbortController();
-    void load(null, abort.signal);
-    return () => abort.abort();
+    const one = new AbortController();
+    abort.current = one;
+    void load(null);
+    return () => one.abort();
   }, [key]);
   return (
     <Page title={t("nav.events")} intro={t("events.intro")}>

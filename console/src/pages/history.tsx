@@ -1,18 +1,20 @@
 /** The versions of an entity, with their differences and the way back. */
 import { useState } from "preact/hooks";
-import { history, revert, version, type Entity, type Version } from "../api/entities";
+import { history, revert, version, versionOf, type Entity, type Tagged, type Version } from "../api/entities";
 import { Diff } from "../forms/diff-view";
+import { lined } from "../forms/diff";
 import { t, word } from "../i18n";
 import { useLoaded } from "../ui/async";
 import { Badge, Panel } from "../ui/bits";
 import { Dialog } from "../ui/dialog";
 import { Show } from "../ui/page";
 import { RoleNote, useMay } from "../ui/role";
-import { tell, tellProblem } from "../ui/toast";
+import { tell, tellWarnings } from "../ui/toast";
+import { writeProblem } from "../versions";
 import { Time } from "../ui/time";
 
 /** The panel below the editor. */
-export function History({ collection, id, current, onReverted }: { collection: string; id: string; current: Entity; onReverted: () => void }) {
+export function History({ collection, id, current, onReverted }: { collection: string; id: string; current: Tagged; onReverted: () => void }) {
   const versions = useLoaded((signal) => history(collection, id, signal), [collection, id]);
   const [shown, show] = useState<Version | null>(null);
   return (
@@ -36,29 +38,46 @@ export function History({ collection, id, current, onReverted }: { collection: s
   );
 }
 
-function Compare({ collection, id, of, current, onClose, onReverted }: { collection: string; id: string; of: Version; current: Entity; onClose: () => void; onReverted: () => void }) {
+function Compare({ collection, id, of, current, onClose, onReverted }: { collection: string; id: string; of: Version; current: Tagged; onClose: () => void; onReverted: () => void }) {
   const may = useMay("admin");
-  const loaded = useLoaded((signal) => version(collection, id, of.version, signal), [of.version]);
+  const loaded = useLoaded((signal) => version(collection, id, of.version, versionOf(current.etag), signal), [of.version, current.etag]);
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
   const back = async () => {
+    setBusy(true);
     try {
-      await revert(collection, id, of.version);
+      const written = await revert(collection, id, of.version, current.etag);
       tell(t("toast.reverted", { version: String(of.version) }));
+      tellWarnings(written.warnings);
       onClose();
       onReverted();
     } catch (error) {
-      tellProblem(error);
+      setError(writeProblem(error));
+      setBusy(false);
     }
   };
   return (
     <Dialog title={t("history.compare.title", { version: String(of.version) })} onClose={onClose} wide>
       <div class="stack">
-        <Show of={loaded}>{(loaded) => <Diff before={current} after={loaded.document ?? null} />}</Show>
+        <Show of={loaded}>{({ document, changes }) => <Changes before={current.entity} after={document ?? null} secrets={changes?.secrets ?? []} />}</Show>
+        {error && <p class="notice bad" role="alert">{error}</p>}
         <RoleNote least="admin" />
         <div class="actions">
-          <button type="button" class="primary" disabled={!may || !loaded.data?.document} onClick={() => void back()}>{t("history.revert")}</button>
+          <button type="button" class="primary" disabled={!may || busy || !loaded.data?.document} onClick={() => void back()}>{t("history.revert")}</button>
           <button type="button" onClick={onClose}>{t("action.close")}</button>
         </div>
       </div>
     </Dialog>
+  );
+}
+
+/** What differs. Secrets are the same mask in both documents, so those that differ are named. */
+function Changes({ before, after, secrets }: { before: Entity; after: Entity | null; secrets: string[] }) {
+  const isSame = after !== null && lined(before) === lined(after);
+  return (
+    <>
+      {secrets.length > 0 && <p class="notice warn">{t("history.secrets")} {secrets.map((pointer) => <span key={pointer}><code>{pointer}</code> </span>)}</p>}
+      {!(isSame && secrets.length > 0) && <Diff before={before} after={after} />}
+    </>
   );
 }

@@ -1,8 +1,8 @@
 /** One incident: what happened, who contributed, and what to do about it. */
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { search, type Stored } from "../api/events";
-import { call } from "../api/http";
-import { setState, type Incident } from "../api/security";
+import { get } from "../api/http";
+import type { Incident } from "../api/security";
 import { Decide, lift, take, type Deciding } from "../decide";
 import { t, word } from "../i18n";
 import { href } from "../router";
@@ -11,23 +11,31 @@ import { Badge, Facts, Panel } from "../ui/bits";
 import { EventDetails, EventLine, Signals } from "../ui/event";
 import { Empty, Page, Show } from "../ui/page";
 import { RoleNote, useMay } from "../ui/role";
-import { tell, tellProblem } from "../ui/toast";
 import { Time } from "../ui/time";
+import { IncidentState } from "./incident-state";
 import { StateBadge } from "./incidents";
 
 /** Loads the incident of a key; null if there is none any more. */
-async function load(key: string, signal: AbortSignal): Promise<Incident | null> {
-  const answer = await call<{ incidents: Incident[] }>("GET", `/security/_incidents?filter.ref=${encodeURIComponent(key)}`, { signal });
-  return answer.body.incidents[0] ?? null;
+async function load(key: string, signal?: AbortSignal): Promise<{ found: Incident | null }> {
+  const { incidents } = await get<{ incidents: Incident[] }>(`/security/_incidents?filter.ref=${encodeURIComponent(key)}`, signal);
+  return { found: incidents[0] ?? null };
 }
 
 /** The page of the incident with this key. */
 export function IncidentPage({ id }: { id: string }) {
   const incident = useLoaded((signal) => load(id, signal), [id], 15);
+  // An incident that falls silent keeps its page: a note or a decision may be under way.
+  const last = useRef<Incident | null>(null);
+  last.current = incident.data?.found ?? last.current;
   return (
     <Page title={id} actions={<a class="button" href={href("/incidents")}>{t("action.back")}</a>}>
       <Show of={incident}>
-        {(found) => (found ? <Body incident={found} reload={incident.reload} /> : <Empty text={t("incident.gone")}><a href={href("/events", { ref: id })}>{t("incident.gone.events")}</a></Empty>)}
+        {({ found }) => (
+          <>
+            {!found && <Empty text={t("incident.gone")}><a href={href("/events", { ref: id })}>{t("incident.gone.events")}</a></Empty>}
+            {last.current && <Body incident={last.current} reload={incident.reload} />}
+          </>
+        )}
       </Show>
     </Page>
   );
@@ -78,39 +86,13 @@ function Body({ incident, reload }: { incident: Incident; reload: () => void }) 
               <Signals of={incident.ban.signals} />
             </Panel>
           )}
-          <State incident={incident} reload={reload} />
+          <IncidentState incident={incident} read={async () => (await load(incident.key)).found} reload={reload} />
         </div>
       </div>
       <Timeline incident={incident} />
       <Events incident={incident} />
       {deciding && <Decide what={deciding} target={(deciding === "extend" && incident.ban?.key) || incident.key} before={incident.ban} onClose={() => decide(null)} onDone={reload} />}
     </>
-  );
-}
-
-function State({ incident, reload }: { incident: Incident; reload: () => void }) {
-  const may = useMay("analyst");
-  const [note, setNote] = useState(incident.workflow?.note ?? "");
-  const before = { state: incident.state, note: incident.workflow?.note ?? "" };
-  const set = async (state: string) => {
-    try {
-      await setState(incident.key, state, note);
-      tell(t("toast.state", { state: word("incident.state", state) }), async () => { await setState(incident.key, before.state, before.note); reload(); });
-      reload();
-    } catch (error) {
-      tellProblem(error);
-    }
-  };
-  return (
-    <Panel title={t("incident.work")}>
-      {incident.workflow && <p class="muted">{t("incident.work.by", { state: word("incident.state", incident.workflow.state), by: incident.workflow.by })} <Time at={incident.workflow.at} how="relative" /></p>}
-      <label class="stack"><span>{t("incident.note")}</span><textarea rows={3} maxLength={2000} disabled={!may} value={note} onInput={(event) => setNote(event.currentTarget.value)} /></label>
-      <div class="actions">
-        {(["open", "acknowledged", "resolved"] as const).map((state) => (
-          <button key={state} type="button" aria-pressed={incident.state === state} disabled={!may} onClick={() => void set(state)}>{t(`incident.set.${state}`)}</button>
-        ))}
-      </div>
-    </Panel>
   );
 }
 

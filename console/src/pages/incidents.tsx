@@ -1,5 +1,5 @@
 /** The incidents, with filters in the address bar; one of them with its timeline. */
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useRef, useState } from "preact/hooks";
 import type { PagedList } from "../api/paged";
 import type { Incident } from "../api/security";
 import type { PageProps } from "../app";
@@ -43,10 +43,6 @@ function List() {
   const only = route.query.get("only") ?? "";
   const change = (name: string, value: string) => navigate(href("/incidents", { q: text, state, only, [name]: value }), "replace");
   const newest = useRef({ of: "", at: 0 });
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || setTurn((turn) => turn + 1), 15_000);
-    return () => clearInterval(timer);
-  }, []);
   const [told, tellNew] = useState("");
   const onList = useCallback((list: PagedList<Incident>) => {
     const [of, at] = [JSON.stringify(list.filters), list.row(0)?.last_seen ?? 0];
@@ -76,7 +72,7 @@ function List() {
       </div>
       <p class="sr-only" role="status">{told}</p>
       <PagedTable<Incident>
-        label={t("nav.incidents")} path="/security/_incidents" field="incidents" filters={{ "filter.state": state || undefined, "filter.outcome": only || undefined }} text={text} columns={COLUMNS} id={(row) => row.key} turn={turn} onList={onList}
+        label={t("nav.incidents")} path="/security/_incidents" field="incidents" filters={{ "filter.state": state || undefined, "filter.outcome": only || undefined }} text={text} columns={COLUMNS} id={(row) => row.key} turn={turn} everySeconds={15} onList={onList}
         tone={(row) => (row.banned ? "tone-bad" : row.enforced_count ? "tone-warn" : "")}
         onOpen={(row) => navigate(href(`/incidents/${encodeURIComponent(row.key)}`))}
       />

@@ -45,8 +45,11 @@ export function AdminKeys({ show }: { show: ShowSecret }) {
 }
 
 function One({ of, run, secret }: { of: AdminKey; run: (call: () => Promise<string>) => void; secret: (made: { key: AdminKey; secret: string }) => void }) {
+  // Arrow keys change a selection at once: a button sets it.
+  const [days, choose] = useState("");
   const end = async (days: string) => {
     await expireKey(of.id, days === "never" ? null : Number(days) * DAY);
+    choose("");
     return t("keys.ends", { name: of.name });
   };
   return (
@@ -55,13 +58,16 @@ function One({ of, run, secret }: { of: AdminKey; run: (call: () => Promise<stri
       <span class="muted">{t("col.until")} {of.expires_at ? <Time at={of.expires_at} how="relative" /> : t("duration.ever")}</span>
       {of.state !== "revoked" && (
         <div class="actions">
-          <select aria-label={t("keys.end.of", { name: of.name })} value="" onChange={(event) => { const days = event.currentTarget.value; event.currentTarget.value = ""; if (days) run(() => end(days)); }}>
+          <select aria-label={t("keys.end.of", { name: of.name })} value={days} onChange={(event) => choose(event.currentTarget.value)}>
             <option value="">{t("keys.end")}</option>
             <option value="0">{t("keys.end.now")}</option>
             <option value="7">{t("duration.week")}</option>
             <option value="30">{t("duration.month")}</option>
             <option value="never">{t("duration.ever")}</option>
           </select>
+          {days === "0"
+            ? <SureButton label={t("keys.end.set")} name={of.name} about={t("keys.end.now.about")} onSure={() => run(() => end(days))} />
+            : <button type="button" class="small" disabled={!days} onClick={() => run(() => end(days))}>{t("keys.end.set")}<span class="sr-only"> {of.name}</span></button>}
           {of.state === "active" && <button type="button" class="small" onClick={() => run(async () => { secret(await rotateKey(of.id)); return t("keys.rotated", { name: of.name }); })}>{t("operators.rotate")}<span class="sr-only"> {of.name}</span></button>}
           <SureButton label={t("operators.revoke")} name={of.name} about={t("keys.revoke.about")} onSure={() => run(async () => { await revokeKey(of.id); return t("keys.revoked", { name: of.name }); })} />
         </div>

@@ -42,7 +42,7 @@ export default function Learning() {
 
 function Window({ config }: { config: string }) {
   const may = useMay("analyst");
-  const found = useLoaded(() => report(config), [config], 20);
+  const found = useLoaded((signal) => report(config, signal), [config], 20);
   const there = found.data?.window;
   const act = async (what: "_start" | "_stop" | "_discard") => {
     try {
@@ -74,16 +74,20 @@ function advice(of: { current: number; recommended: number | null; rationale: st
 function Body({ of, config, reload }: { of: Report; config: string; reload: () => void }) {
   const may = useMay("admin");
   const [reason, setReason] = useState("");
+  const [busy, setBusy] = useState(false);
   const verified = of.exclusions.filter((exclusion) => exclusion.accepted && !exclusion.ended);
   const unverified = of.exclusions.filter((exclusion) => !exclusion.accepted);
   const write = async (event: Event) => {
     event.preventDefault();
+    if (busy) return;
+    setBusy(true);
     try {
       tell(t("learning.applied", { count: (await learn(config, reason)).count }));
       reload();
     } catch (error) {
       tellProblem(error);
     }
+    setBusy(false);
   };
   return (
     <>
@@ -104,7 +108,7 @@ function Body({ of, config, reload }: { of: Report; config: string; reload: () =
               <ul class="lines">{verified.map((exclusion) => <li key={exclusion.key}><code>{exclusion.entry.rule_id}</code> <span class="mono">{exclusion.entry.target.full} {exclusion.entry.path}</span> <span class="muted">{exclusion.note}</span></li>)}</ul>
               <Field label={t("decide.reason")}>{(props) => <input {...props} value={reason} required maxLength={500} onInput={(event) => setReason(event.currentTarget.value)} />}</Field>
               <RoleNote least="admin" />
-              <div class="actions"><button type="submit" class="primary" disabled={!may}>{t("learning.apply", { count: verified.length })}</button></div>
+              <div class="actions"><button type="submit" class="primary" disabled={!may || busy}>{t("learning.apply", { count: verified.length })}</button></div>
             </form>
           )}
           {unverified.length > 0 && (

@@ -3,7 +3,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { eventStatus, type Stored } from "../api/events";
 import { me } from "../api/session";
 import { Stream, type StreamState } from "../live-stream";
-import { number, t } from "../i18n";
+import { local, number, t } from "../i18n";
+import { href } from "../router";
 import { useLoaded } from "../ui/async";
 import { Badge } from "../ui/bits";
 import { EventDetails, toneOf } from "../ui/event";
@@ -20,6 +21,11 @@ export default function Live() {
       <Show of={status}>{() => <Feed />}</Show>
     </Page>
   );
+}
+
+/** The time of a gap for the search, a second longer on both sides: the clock of the browser is another one. */
+function around({ from, until }: { from: number; until: number }): { from: string; until: string } {
+  return { from: new Date(from - 1000).toISOString(), until: new Date(until + 1000).toISOString() };
 }
 
 function Feed() {
@@ -45,7 +51,13 @@ function Feed() {
       <EventFilters path="/live" filters={filters}>
         <button type="button" class="primary" onClick={() => stream.current?.pause(!paused)}>{paused ? t("live.resume") : t("live.pause")}</button>
         <button type="button" onClick={() => stream.current?.clear()}>{t("live.clear")}</button>
+        {(state?.connection === "retrying" || state?.connection === "busy") && <button type="button" onClick={() => stream.current?.retry()}>{t("live.again")}</button>}
       </EventFilters>
+      {state && state.gaps.length > 0 && (
+        <div class="notice warn" role="status">
+          <ul>{state.gaps.map((gap) => <li key={gap.from}><a href={href("/events", { ...filters, ...around(gap) })}>{t("live.gap", { from: local(gap.from), until: local(gap.until) })}</a></li>)}</ul>
+        </div>
+      )}
       <p class="count">
         <span role="status"><Badge tone={state?.connection === "open" ? "good" : "warn"}>{t(`live.${state?.connection ?? "connecting"}`)}</Badge></span>{" "}
         {t("live.counts", { rate: number(Math.round(state?.rate ?? 0)), seen: number(state?.seen ?? 0), kept: number(rows.length) })}

@@ -1,5 +1,5 @@
 /** Operators with their roles, and admin keys. */
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ROLES, addOperator, endSessions, loginLink, operators, removeOperator, removePasskeys, resetFactor, resetPassword, setRole, unlinkIdentity, type Link, type Operator } from "../api/operators";
 import { t, word } from "../i18n";
 import { useLoaded } from "../ui/async";
@@ -59,13 +59,20 @@ export default function OperatorsPage() {
 
 function Person({ of, run, link }: { of: Operator; run: (call: () => Promise<unknown>) => void; link: (link: Link) => void }) {
   const name = <span class="sr-only"> {of.name}</span>;
+  // Arrow keys change a selection at once: a button sets it. A role that was not given does not stay in its field.
+  const [role, choose] = useState(of.role);
+  useEffect(() => choose(of.role), [of]);
+  const give = () => run(() => setRole(of.name, role));
   return (
     <li>
       <strong>{of.name}</strong> <span class="muted">{of.email}</span> {of.you && <Badge tone="info">{t("operators.you")}</Badge>} {of.has_password && <Badge>{t("operators.password")}</Badge>} {of.provider && <Badge tone="info">{t("operators.provider")}</Badge>} {of.second_factor && <Badge tone="good">{t("operators.factor")}</Badge>} {!!of.passkeys && <Badge tone="good">{t("operators.passkeys", { count: of.passkeys })}</Badge>} {!of.second_factor && !of.passkeys && <Badge tone="warn">{t("operators.no_factor")}</Badge>} <span class="muted">{t("operators.sessions", { count: of.sessions })} · <Time at={of.seen_at} how="relative" /></span>
       <div class="actions">
-        <select aria-label={t("operators.role.of", { name: of.name })} value={of.role} onChange={(event) => { const role = event.currentTarget.value; run(() => setRole(of.name, role)); }}>
+        <select aria-label={t("operators.role.of", { name: of.name })} value={role} onChange={(event) => choose(event.currentTarget.value)}>
           {ROLES.map((role) => <option key={role} value={role}>{word("role", role)}</option>)}
         </select>
+        {of.you && role !== of.role
+          ? <SureButton label={t("operators.role.set")} name={of.name} about={t("operators.role.own")} onSure={give} />
+          : <button type="button" class="small" disabled={role === of.role} onClick={give}>{t("operators.role.set")}{name}</button>}
         <button type="button" class="small" onClick={() => run(async () => link((await loginLink(of.name)).link))}>{t("operators.link")}{name}</button>
         <SureButton label={t("operators.reset_password")} name={of.name} about={t("operators.reset_password.about")} onSure={() => run(async () => link((await resetPassword(of.name)).link))} />
         {of.second_factor && <SureButton label={t("operators.reset_factor")} name={of.name} about={t("operators.reset_factor.about")} onSure={() => run(() => resetFactor(of.name))} />}

@@ -1,8 +1,8 @@
 /** The operator's passkeys: listed, added and removed. */
 import { useState } from "preact/hooks";
-import { addPasskey, beginPasskey, confirmPasskey, loginMethods, passkeys, removePasskey, type Passkey, type Proofs } from "../api/session";
+import { addPasskey, beginPasskey, confirmPasskey, loginMethods, me, passkeys, removePasskey, type Passkey, type Proofs } from "../api/session";
 import { t } from "../i18n";
-import { useSession } from "../session";
+import { useSession, useSetSession } from "../session";
 import { useLoaded } from "../ui/async";
 import { Badge, Field } from "../ui/bits";
 import { Show } from "../ui/page";
@@ -31,6 +31,7 @@ export function Passkeys({ changed }: { changed: () => void }) {
 
 function List({ passkeys, full, usable, reload }: { passkeys: Passkey[]; full: boolean; usable: boolean; reload: () => void }) {
   const session = useSession();
+  const setSession = useSetSession();
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [code, setCode] = useState("");
@@ -52,6 +53,7 @@ function List({ passkeys, full, usable, reload }: { passkeys: Passkey[]; full: b
       setPassword("");
       setCode("");
       reload();
+      setSession(await me());
     } catch (error) {
       tellProblem(error);
     }

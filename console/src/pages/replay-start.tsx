@@ -12,8 +12,8 @@ import { useDebounced, useLoaded } from "../ui/async";
 import { Badge, Choice, Panel } from "../ui/bits";
 import { Show, problem } from "../ui/page";
 import { RoleNote, useMay } from "../ui/role";
-import { tell } from "../ui/toast";
-import { draftOf } from "./replay-link";
+import { tellWarnings } from "../ui/toast";
+import { draftOf } from "../replay-draft";
 
 /** Recording, policy, document. */
 export function Start({ kept }: { kept: Recordings }) {
@@ -103,7 +103,7 @@ function Editor({ collection, schema, stored, start, routes, groups, kept }: Edi
         ...(route && chosen.unrouted > 0 ? { route } : {}),
         ...(group ? { group } : {}),
       });
-      for (const warning of warnings) tell(warning, null, true);
+      tellWarnings(warnings);
       navigate(href(`/replay/${job.id}`));
     } catch (error) {
       const told = fieldErrors(error);

@@ -96,16 +96,20 @@ function One({ found, proposal, onDone }: { found: Proposed; proposal: Proposal;
   const [reason, setReason] = useState("");
   const [force, setForce] = useState(false);
   const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
   const may = useMay("admin");
   const { preview } = proposal;
   const write = async (event: Event) => {
     event.preventDefault();
+    if (busy) return;
+    setBusy(true);
     try {
       const answer = await apply(found.sample_id ?? "", proposal, reason, force);
       tell(t("tuning.applied", { number: String(answer.applied.exclusion) }), async () => { await unapply(found.config.id, answer.applied.exclusion); onDone(); });
       onDone();
     } catch (error) {
       setError(problem(error));
+      setBusy(false);
     }
   };
   return (
@@ -128,7 +132,7 @@ function One({ found, proposal, onDone }: { found: Proposed; proposal: Proposal;
           {!preview.safe && <label class="inline"><input type="checkbox" checked={force} onChange={(event) => setForce(event.currentTarget.checked)} /> {t("tuning.force")}</label>}
           {error && <p class="notice bad" role="alert">{error}</p>}
           <RoleNote least="admin" />
-          <div class="actions"><button type="submit" class="primary" disabled={!may || (!preview.safe && !force)}>{t("tuning.apply")}</button></div>
+          <div class="actions"><button type="submit" class="primary" disabled={!may || busy || (!preview.safe && !force)}>{t("tuning.apply")}</button></div>
         </form>
       )}
     </li>

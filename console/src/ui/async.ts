@@ -23,21 +23,26 @@ export function begun<T>(answer: Promise<T>): Begun<T> {
   return call;
 }
 
-/** Runs `load` now, when `deps` change, and every `everySeconds` while the page is visible. `first` takes the place of the first call. */
+/** Runs `load` now, when `deps` change, and every `everySeconds` while the page is visible and no call is under way: a slow answer is awaited. `first` takes the place of the first call. */
 export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, deps: readonly unknown[], everySeconds = 0, first: Begun<T> | null = null): Loaded<T> {
   const [state, set] = useState<{ data: T | null; error: unknown; loading: boolean }>(() => ({ data: first?.data ?? null, error: null, loading: first?.data == null }));
   const early = useRef(first);
   const [turn, setTurn] = useState(0);
   const latest = useRef(load);
   latest.current = load;
+  const running = useRef<AbortController | null>(null);
   useEffect(() => {
     const abort = new AbortController();
+    const end = () => {
+      if (running.current === abort) running.current = null;
+    };
     const call = early.current;
     early.current = null;
     // Its answer is the state already.
     if (call && call.data !== null && call.data === state.data) return;
+    running.current = abort;
     set((before) => (before.loading ? before : { ...before, loading: true }));
-    (call?.answer ?? latest.current(abort.signal)).then(
+    (call?.answer ?? latest.current(abort.signal)).finally(end).then(
       (data) => abort.signal.aborted || set({ data, error: null, loading: false }),
       (error: unknown) => abort.signal.aborted || set((before) => ({ data: before.data, error, loading: false })),
     );
@@ -45,7 +50,7 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, deps: re
   }, [...deps, turn]);
   useEffect(() => {
     if (!everySeconds) return;
-    const timer = setInterval(() => document.hidden || setTurn((turn) => turn + 1), everySeconds * 1000);
+    const timer = setInterval(() => document.hidden || running.current || setTurn((turn) => turn + 1), everySeconds * 1000);
     return () => clearInterval(timer);
   }, [everySeconds]);
   return { ...state, reload: useCallback(() => setTurn((turn) => turn + 1), []) };

@@ -1,5 +1,5 @@
 /** A [`PagedList`] in a page: scrolling loads, and the server searches. */
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { PagedList } from "../api/paged";
 import { t } from "../i18n";
 import { useDebounced } from "./async";
@@ -22,27 +22,40 @@ export interface PagedProps<T> {
   tone?: (row: T) => string;
   /** Another number loads the list again. */
   turn: number;
+  /** Seconds after which the list is loaded again, while the page is visible and no answer is awaited; 0: never. */
+  everySeconds?: number;
   /** Gets the list when it changes. */
   onList?: (list: PagedList<T>) => void;
 }
 
 /** The table with its search. */
 export function PagedTable<T>(props: PagedProps<T>) {
-  const { path, field, turn } = props;
+  const { path, field, turn, everySeconds = 0 } = props;
   const [, bump] = useState(0);
   const [again, setAgain] = useState(0);
   const text = useDebounced(props.text.trim(), PAUSE);
   const filters = JSON.stringify({ ...props.filters, "filter.text": text || undefined });
   const [shown, show] = useState<{ list: PagedList<T>; filters: string } | null>(null);
+  const [failed, fail] = useState<unknown>(null);
+  const newest = useRef<PagedList<T> | null>(null);
   useEffect(() => {
     const list = new PagedList<T>(path, field, JSON.parse(filters), () => {
-      // The list before stays until this one has its first page, so that nothing flickers.
-      show((before) => (list.loaded || list.error || !before ? { list, filters } : before));
+      // The list before stays until this one has its first page, so that nothing flickers. If that does not come, the same list as it was stays
+      // below the error; that of another search does not.
+      const fails = list.error !== null;
+      show((before) => (list.loaded || !before || (fails && (before.filters !== filters || !before.list.loaded)) ? { list, filters } : before));
+      fail(list.error);
       if (list.loaded) props.onList?.(list);
       bump((version) => version + 1);
     });
+    newest.current = list;
     return () => list.close();
   }, [path, field, filters, turn, again]);
+  useEffect(() => {
+    if (!everySeconds) return;
+    const timer = setInterval(() => document.hidden || (newest.current && !newest.current.loaded && !newest.current.error) || setAgain((again) => again + 1), everySeconds * 1000);
+    return () => clearInterval(timer);
+  }, [everySeconds]);
   const list = shown?.list;
   const row = useCallback((index: number) => list?.row(index), [list]);
   const onView = useCallback((from: number, to: number) => list?.ensure(from, to), [list]);
@@ -51,7 +64,7 @@ export function PagedTable<T>(props: PagedProps<T>) {
   if (list.error && !list.loaded) return <Problem error={list.error} retry={retry} />;
   return (
     <>
-      {list.error ? <Problem error={list.error} retry={retry} /> : null}
+      {failed ? <Problem error={failed} retry={retry} /> : null}
       <p class="count" role="status">
         {t(shown.filters === "{}" ? "list.total" : "list.matches", { count: list.total })}
         {shown.filters !== filters ? ` ${t("list.searching")}` : ""}

@@ -17,10 +17,15 @@ let toasts: Toast[] = [];
 let next = 1;
 let changed: () => void = () => {};
 
+/** Messages at once, apart from those with a way back. */
+const MOST = 4;
+
 /** Shows a message; `undo` adds a button that runs it. */
 export function tell(text: string, undo: (() => Promise<unknown>) | null = null, bad = false): void {
   const toast = { id: next++, text, bad, undo };
-  toasts = [...toasts.slice(-3), toast];
+  // A way back stays until its time is over.
+  const superfluous = toasts.filter(({ undo }) => !undo).slice(0, Math.max(0, toasts.length + 1 - MOST));
+  toasts = [...toasts.filter((shown) => !superfluous.includes(shown)), toast];
   setTimeout(() => drop(toast.id), STAYS);
   changed();
 }
@@ -28,6 +33,17 @@ export function tell(text: string, undo: (() => Promise<unknown>) | null = null,
 /** Shows an error as a message. */
 export function tellProblem(error: unknown): void {
   tell(problem(error), null, true);
+}
+
+/** Shows the warnings of a write, as one message. */
+export function tellWarnings(warnings: readonly string[]): void {
+  if (warnings.length > 0) tell(warnings.join("\n"), null, true);
+}
+
+/** Forgets all messages with their ways back: they are the operator's who logs out. */
+export function clearToasts(): void {
+  toasts = [];
+  changed();
 }
 
 function drop(id: number): void {

@@ -1,0 +1,2 @@
+//# allFunctionsCalledOnLoad
+import{sb as a}from"./chunk-SUHW6WF2.js";export{a as mount};

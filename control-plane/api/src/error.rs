@@ -76,6 +76,7 @@ impl ApiError {
                 (StatusCode::PRECONDITION_FAILED, "precondition_failed")
             }
             StoreError::DiskFull { .. } => (StatusCode::INSUFFICIENT_STORAGE, "insufficient_storage"),
+            StoreError::Moved { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             StoreError::Closed => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "store_failed"),
         };

@@ -5,6 +5,10 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
+use crate::owner::{Owner, folder_of, is_root};
+
 /// Who may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
@@ -14,11 +18,13 @@ pub enum Readers {
     Umask,
 }
 
-/// Writes a file, in place of the one of that name if there is one.
+/// Writes a file, in place of the one of that name if there is one. It has the owner and the group of that one; a new file that
+/// root writes has those of its folder.
 ///
 /// # Errors
 ///
-/// The error of the system; the earlier file, if any, is as it was.
+/// The error of the system, also where a file for its owner alone cannot be given to the owner of the earlier one; the
+/// earlier file, if any, is as it was.
 pub fn replace(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     let fresh = write_beside(file, bytes, readers)?;
     let replaced = std::fs::rename(&fresh, file);
@@ -26,7 +32,8 @@ pub fn replace(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     sync_folder(file)
 }
 
-/// Writes a file for its owner alone; false if the name exists already, whose file is as it was.
+/// Writes a file for its owner alone; false if the name exists already, whose file is as it was. What root writes is the
+/// folder's owner's.
 ///
 /// # Errors
 ///
@@ -58,8 +65,14 @@ fn write_beside(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<PathB
         Readers::Owner => 0o600,
         Readers::Umask => 0o666,
     };
+    let owner = Owner::of(file)?;
     let mut out = File::options().write(true).create_new(true).mode(mode).open(&fresh)?;
-    let written = out.write_all(bytes).and_then(|()| out.sync_all());
+    let given = match owner.map_or(Ok(()), |owner| owner.take(&out)) {
+        // Others may read it all the same; that it changes hands is what a folder of several users allows.
+        Err(_) if readers == Readers::Umask && !is_root() => Ok(()),
+        given => given,
+    };
+    let written = given.and_then(|()| out.write_all(bytes)).and_then(|()| out.sync_all());
     remove_after_failure(&fresh, written)?;
     Ok(fresh)
 }
@@ -83,13 +96,39 @@ fn remove_after_failure<T>(fresh: &Path, result: io::Result<T>) -> io::Result<T>
 
 /// Makes the entry of a file in its folder last beyond a loss of power.
 fn sync_folder(file: &Path) -> io::Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
+    File::open(folder_of(file))?.sync_all()
+}
+
+/// Keeps others out who lock the same file, until the result is dropped: for who reads a file and then replaces it. The lock is
+/// a file of its own, `FILE.lock`, which stays. Blocks.
+///
+/// # Errors
+///
+/// The error of the system.
+pub fn lock(file: &Path) -> io::Result<File> {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".lock");
+    let name = PathBuf::from(name);
+    let owner = Owner::of(&name)?;
+    let lock = match File::options().write(true).create_new(true).mode(0o600).open(&name) {
+        Ok(made) => {
+            owner.map_or(Ok(()), |owner| owner.take(&made))?;
+            made
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // What another user puts there as a link is none.
+            let flags = i32::try_from(OFlags::NOFOLLOW.bits()).map_err(io::Error::other)?;
+            File::options().write(true).custom_flags(flags).open(&name)?
+        }
+        Err(error) => return Err(error),
+    };
+    lock.lock()?;
+    Ok(lock)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 
     use super::*;
 
@@ -127,6 +166,49 @@ mod tests {
         assert!(!move_new(&fresh, &file).unwrap());
         assert_eq!(std::fs::read(&file).unwrap(), b"one");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+    }
+
+    /// Owner and group of a file.
+    fn owner(file: &Path) -> (u32, u32) {
+        let there = std::fs::metadata(file).unwrap();
+        (there.uid(), there.gid())
+    }
+
+    #[test]
+    fn what_root_writes_is_the_services() {
+        if !is_root() {
+            return;
+        }
+        let (service, group) = (65_532, 65_533);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tokens");
+        std::fs::write(&file, "old").unwrap();
+        chown(&file, Some(service), Some(group)).unwrap();
+        replace(&file, b"new", Readers::Owner).unwrap();
+        assert_eq!((owner(&file), mode(&file)), ((service, group), 0o600));
+        let others = folder.path().join("others");
+        replace(&others, b"new", Readers::Umask).unwrap();
+        assert_eq!(owner(&others), owner(folder.path()), "the folder is root's");
+        // In a folder of the service's user, a new file is the user's.
+        chown(folder.path(), Some(service), Some(group)).unwrap();
+        for (name, readers) in [("key", Readers::Owner), ("result", Readers::Umask)] {
+            replace(&folder.path().join(name), b"new", readers).unwrap();
+        }
+        assert!(create(&folder.path().join("first"), b"new").unwrap());
+        drop(lock(&folder.path().join("first")).unwrap());
+        for name in ["key", "result", "first", "first.lock"] {
+            assert_eq!(owner(&folder.path().join(name)), (service, group), "{name}");
+        }
+        // A link to a file of another user counts as itself, and that file is left alone.
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&others, &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(service), Some(group)).unwrap();
+        replace(&link, b"mine", Readers::Owner).unwrap();
+        assert_eq!((owner(&link), owner(&others)), ((service, group), (0, owner(&others).1)));
+        assert_eq!(std::fs::read(&others).unwrap(), b"new");
+        let trap = folder.path().join("trap.lock");
+        std::os::unix::fs::symlink(&others, &trap).unwrap();
+        assert!(lock(&folder.path().join("trap")).is_err());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What every crate of the control plane stands on: the clock, files that are written as a whole, the identities that
+//! What every crate of the control plane stands on: the clock, files that are written as a whole and whose they are, the identities that
 //! bans, the allowlist and the ledger are about, the networks around an address, which entries of a table give way, and the search in
 //! lists.
 
@@ -7,4 +7,5 @@ pub mod clock;
 pub mod crowd;
 pub mod identity;
 pub mod networks;
+pub mod owner;
 pub mod search;

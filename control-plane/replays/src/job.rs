@@ -13,12 +13,23 @@ pub struct NewJob {
     pub changes: Vec<String>,
     /// The group of gateways.
     pub group: String,
-    /// The route of requests whose recording names none; empty for none.
-    pub route: String,
+    /// The route of requests whose recording names none; without it the only one, if both policies have the same only one, else
+    /// the global chain.
+    pub route: Option<RouteNames>,
     /// The snapshot of the policy in force.
     pub before: Vec<u8>,
     /// The snapshot of the changed policy.
     pub after: Vec<u8>,
+}
+
+/// The name of a route in two snapshots, which a change may have made, taken away or renamed. Empty where it is not: the global
+/// chain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteNames {
+    /// In the policy in force.
+    pub before: String,
+    /// In the changed policy.
+    pub after: String,
 }
 
 /// A replay, as it is. Kept as JSON in the store.
@@ -36,8 +47,12 @@ pub struct Job {
     pub changes: Vec<String>,
     /// The group of gateways.
     pub group: String,
-    /// The route of requests whose recording names none; empty for none.
+    /// The route of requests whose recording names none, by its name in the changed policy, or in the one in force where that has
+    /// none; empty for none.
     pub route: String,
+    /// Its names in both.
+    #[serde(default)]
+    pub route_names: Option<RouteNames>,
     /// How far it is.
     pub state: JobState,
     /// When it was added, in milliseconds since 1970.
@@ -81,6 +96,13 @@ pub struct Progress {
     pub bytes_read: u64,
     /// Bytes of the recording.
     pub bytes: u64,
+}
+
+impl RouteNames {
+    /// One name, for people.
+    pub(crate) fn shown(&self) -> &str {
+        if self.after.is_empty() { &self.before } else { &self.after }
+    }
 }
 
 impl JobState {

@@ -30,7 +30,7 @@ mod tests;
 
 pub use beginning::MAX_ENTRIES;
 pub use error::ReplayError;
-pub use job::{Job, JobState, NewJob, Progress};
+pub use job::{Job, JobState, NewJob, Progress, RouteNames};
 pub use recording::{Recording, Source};
 pub use replays::Replays;
 pub use settings::{Limits, PROGRAM, Settings};

@@ -45,6 +45,7 @@ impl Replays {
             changes: Vec::new(),
             group: String::new(),
             route: String::new(),
+            route_names: None,
             state: if row.has_ended { JobState::Failed } else { JobState::Waiting },
             added_millis: 0,
             began_millis: None,

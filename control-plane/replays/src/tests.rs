@@ -88,7 +88,7 @@ impl Place {
             by: "anna".to_owned(),
             changes: Vec::new(),
             group: group.to_owned(),
-            route: String::new(),
+            route: None,
             before,
             after,
         };

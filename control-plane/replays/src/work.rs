@@ -10,7 +10,7 @@ use serde_json::Value;
 use store::StoreError;
 
 use crate::child::{self, Allowance};
-use crate::job::{Job, JobState, Progress};
+use crate::job::{Job, JobState, Progress, RouteNames};
 use crate::older::DATA;
 use crate::queue::Begun;
 use crate::replays::{MAX_RESULT, json};
@@ -88,8 +88,11 @@ impl Replays {
         arguments.extend(["--traffic".into(), recording.clone().into()]);
         arguments.extend(["--engine", "native", "--listed", LISTED, "--format", "json", "--out"].map(OsString::from));
         arguments.push(result.clone().into());
-        if !job.route.is_empty() {
-            arguments.extend(["--route".into(), job.route.clone().into()]);
+        if let Some(RouteNames { before, after }) = &job.route_names {
+            if !before.is_empty() {
+                arguments.extend(["--route".into(), before.into()]);
+            }
+            arguments.extend(["--route-b".into(), after.into()]);
         }
         let limits = self.limits();
         let allowance = Allowance {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::error::CliError;
 use super::export::without_times;
-use super::output::{say, warn};
+use super::output::{say, warn, warn_of_files};
 use super::target::{Outcome, Planned, PlannedChange, Target, TargetArgs};
 use credentials::{Difference, differences};
 use entities::registry::KINDS;
@@ -36,6 +36,10 @@ pub(super) struct ApplyCommand {
     /// With --prune: in every collection.
     #[arg(long, requires = "prune")]
     all: bool,
+
+    /// With --prune: also of a folder without any entity, whose entities are all deleted with --all.
+    #[arg(long, requires = "prune")]
+    allow_empty: bool,
 
     /// Whether the differences are coloured; by default on a terminal if NO_COLOR is not set.
     #[arg(long, value_enum, default_value = "auto")]
@@ -87,6 +91,13 @@ impl ApplyCommand {
                 return Err(CliError::Other(format!("{} is not in order; nothing was changed", self.folder.display())));
             }
         };
+        warn_of_files(&self.folder, !files.is_empty())?;
+        if files.is_empty() && self.prune && !self.allow_empty {
+            return Err(CliError::Other(format!(
+                "{} has no entities, and --prune would delete what is not in it: nothing was changed; --allow-empty does it all the same",
+                self.folder.display()
+            )));
+        }
         let colored = self.color.is_on();
         let target = self.target.open().await?;
         let steps = plan(&target, &files, self.prune, self.all).await?;

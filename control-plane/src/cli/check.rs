@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::error::CliError;
-use super::output::{say, warn};
+use super::output::{say, warn, warn_of_files};
 use compiler::{Compiler, Settings};
 use contract::compile::{Options, compile};
 use entities::registry::KINDS;
@@ -46,6 +46,7 @@ fn check_folder(folder: &Path) -> Result<(), CliError> {
                     let name = |file: &FileEntity| format!("{}/{}", file.kind.collection, file.entity.head().id);
                     let files: BTreeMap<String, PathBuf> =
                         files.into_iter().map(|file| (name(&file), file.file)).collect();
+                    warn_of_files(folder, !files.is_empty())?;
                     warn(&compiled.warnings, |name| files.get(name).map(PathBuf::as_path))?;
                 }
                 Err(problems) => return refuse(&problems),

@@ -10,6 +10,7 @@ mod contract;
 mod dial;
 mod error;
 mod export;
+mod healthy;
 mod migrate_store;
 mod node_token;
 mod operator;
@@ -48,6 +49,8 @@ struct Cli {
 enum Command {
     /// Run the control plane.
     Serve(Box<ServeConfig>),
+    /// Ask a control plane on this machine whether it answers (`/healthz`), for health checks of containers; exits with 1 if not.
+    Healthy(healthy::HealthyCommand),
     /// Create, list, expire and revoke the keys of the admin API.
     #[command(subcommand)]
     AdminKey(admin_key::AdminKeyCommand),
@@ -110,6 +113,7 @@ pub fn main() -> ExitCode {
     let outcome = runtime.block_on(async {
         match cli.command {
             Command::Serve(config) => serve::run(*config).await,
+            Command::Healthy(command) => command.run().await,
             Command::AdminKey(command) => command.run().await,
             Command::Operator(command) => command.run().await,
             Command::NodeToken(command) => command.run(),

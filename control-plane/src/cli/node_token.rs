@@ -47,31 +47,37 @@ impl NodeTokenCommand {
 
 impl At {
     fn create(&self) -> Result<(), CliError> {
-        NodeNames::parse(&self.node).map_err(|error| CliError::Other(error.to_string()))?;
-        let failed = |error| CliError::Io(format!("add a token to {}", self.file.display()), error);
-        if !NodeTokens::create_file(&self.file, &self.node).map_err(failed)? {
-            let token = NodeTokens::fresh().map_err(failed)?;
-            self.add(&token).map_err(failed)?;
-        }
-        self.show()
+        let token = self.add("")?;
+        say(format_args!("{token}"))
     }
 
     fn derive(&self) -> Result<(), CliError> {
-        NodeNames::parse(&self.node).map_err(|error| CliError::Other(error.to_string()))?;
-        let add = || self.add(&format!("{DERIVE}{}", NodeTokens::fresh()?));
-        add().map_err(|error| CliError::Io(format!("add a secret to {}", self.file.display()), error))
+        self.add(DERIVE).map(drop)
     }
 
-    /// Adds a line to the file. A running control plane may read it at any moment: it sees the old file or the new one.
-    fn add(&self, token: &str) -> std::io::Result<()> {
-        let mut text = match std::fs::read(&self.file) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            read => read?,
+    /// Adds a line with a fresh secret to the file, and returns the secret. A running control plane may read the file at any
+    /// moment: it sees the old one or the new one. Several commands wait for each other.
+    fn add(&self, kind: &str) -> Result<String, CliError> {
+        NodeNames::parse(&self.node).map_err(|error| CliError::Other(error.to_string()))?;
+        let add = || {
+            let _lock = atomic_file::lock(&self.file)?;
+            let fresh = NodeTokens::fresh()?;
+            let line = format!("node={} {kind}{fresh}\n", self.node);
+            // A control plane that starts makes the file as well: one of the two is first.
+            if !atomic_file::create(&self.file, format!("{}{line}", NodeTokens::HEAD).as_bytes())? {
+                self.append(&line)?;
+            }
+            Ok(fresh)
         };
+        add().map_err(|error| CliError::Io(format!("add a token to {}", self.file.display()), error))
+    }
+
+    fn append(&self, line: &str) -> std::io::Result<()> {
+        let mut text = std::fs::read(&self.file)?;
         if !text.is_empty() && !text.ends_with(b"\n") {
             text.push(b'\n');
         }
-        text.extend_from_slice(format!("node={} {token}\n", self.node).as_bytes());
+        text.extend_from_slice(line.as_bytes());
         atomic_file::replace(&self.file, &text, Readers::Owner)
     }
 
@@ -99,7 +105,41 @@ fn last_of(file: &Path, node: &str) -> Result<String, CliError> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::os::unix::fs::{MetadataExt as _, chown};
+
     use super::*;
+
+    #[test]
+    fn commands_at_one_time_lose_no_token() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = At { file: folder.path().join("tokens"), node: "edge-1".into() };
+        let told: BTreeSet<String> = std::thread::scope(|scope| {
+            let commands: Vec<_> = (0..20).map(|_| scope.spawn(|| at.add("").unwrap())).collect();
+            commands.into_iter().map(|command| command.join().unwrap()).collect()
+        });
+        let text = std::fs::read_to_string(&at.file).unwrap();
+        let kept: BTreeSet<String> =
+            text.lines().filter_map(|line| line.strip_prefix("node=edge-1 ")).map(str::to_owned).collect();
+        assert_eq!((told.len(), &told), (20, &kept), "each is told its own");
+    }
+
+    #[test]
+    fn the_services_user_still_reads_a_file_that_root_has_added_to() {
+        let folder = tempfile::tempdir().unwrap();
+        if std::fs::metadata(folder.path()).unwrap().uid() != 0 {
+            return;
+        }
+        let at = At { file: folder.path().join("tokens"), node: "edge-1".into() };
+        let owner = || std::fs::metadata(&at.file).map(|there| (there.uid(), there.gid())).unwrap();
+        chown(folder.path(), Some(65_532), Some(65_532)).unwrap();
+        at.create().unwrap();
+        assert_eq!(owner(), (65_532, 65_532));
+        chown(&at.file, Some(65_530), Some(65_531)).unwrap();
+        at.create().unwrap();
+        at.derive().unwrap();
+        assert_eq!(owner(), (65_530, 65_531));
+    }
 
     #[test]
     fn tokens_are_added_and_found_by_their_gateway() {

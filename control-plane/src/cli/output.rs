@@ -5,11 +5,29 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::error::CliError;
+use entities::FileEntity;
 
 /// Writes to standard output.
 pub(super) fn say(text: fmt::Arguments<'_>) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{text}").map_err(|error| CliError::Io("write to standard output".to_owned(), error))
+}
+
+/// Says which files of a folder of entities are not read although they look as if they were meant to be, and that there are none.
+pub(super) fn warn_of_files(folder: &Path, has_entities: bool) -> Result<(), CliError> {
+    for file in FileEntity::passed_over(folder) {
+        say(format_args!(
+            "warning: {}: not read: names of files of entities end in .yaml, .yml or .json, in small letters",
+            file.display()
+        ))?;
+    }
+    if !has_entities {
+        say(format_args!(
+            "warning: {} has no entities: they are files that end in .yaml, .yml or .json",
+            folder.display()
+        ))?;
+    }
+    Ok(())
 }
 
 /// Says what is allowed and probably not meant. A warning that begins with the name of an entity, `collection/id`, begins

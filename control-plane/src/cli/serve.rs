@@ -25,7 +25,7 @@ use base::atomic_file::{self, Readers};
 use base::clock;
 use compiler::publish;
 use compiler::{Compiler, Settings};
-use entities::{Admission, EntityService};
+use entities::{Admission, EntityService, Route};
 use events::{self, EventHub, Exporter, Outbox, Part, Stored};
 use fabric::challenges::{self, Verifier};
 use fabric::{BanRules, Bans, Fabric};
@@ -131,6 +131,8 @@ pub(super) async fn run(config: ServeConfig) -> Result<(), CliError> {
     let limits = Limits::default();
     let alerts = start_alerts(&parts, &events);
     let watched = stored::start(&stored, Arc::clone(&store), &events, parts.stopping.clone());
+    let of_routes = parts.entities.clone();
+    events.count_by(move |name| stored::is_counted_by(name, |id| of_routes.current().get::<Route>(id).is_some()));
     tokio::spawn(stored::count_requests(gateway_side.link.reports().receive(TRAFFIC), events.clone()));
     let settings = config.replay.settings(&config.data, store.is_dedicated());
     let replays = Replays::open(settings, Arc::clone(&store)).await;
@@ -413,8 +415,12 @@ fn given_key(file: &Path) -> Result<AdminKey, CliError> {
 
 fn write_ready_file(file: &Path, rest: SocketAddr, xds: SocketAddr) -> Result<(), CliError> {
     let text = format!("{}\n", json!({ "rest": rest.to_string(), "xds": xds.to_string(), "pid": std::process::id() }));
-    atomic_file::replace(file, text.as_bytes(), Readers::Owner)
-        .map_err(|error| CliError::Io(format!("write {}", file.display()), error))
+    // One that is left of an earlier process may be another user's, and tells of nothing that is there.
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => atomic_file::replace(file, text.as_bytes(), Readers::Owner),
+    }
+    .map_err(|error| CliError::Io(format!("write {}", file.display()), error))
 }
 
 async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, CliError> {

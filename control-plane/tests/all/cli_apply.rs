@@ -115,6 +115,31 @@ fn a_folder_is_applied_as_a_whole_and_the_second_time_there_is_nothing_to_do() {
 }
 
 #[test]
+fn a_folder_without_entities_deletes_nothing_unless_it_is_said_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, wanted) = (folder.path().join("data"), folder.path().join("wanted"));
+    let dir = wanted.to_str().unwrap();
+    let server = Server::start(&data);
+    let run = |arguments: &[&str]| beside(&server, &data, arguments);
+    assert_eq!(call(&server, "POST", "/waf-rulesets", json!({"id": "base"})).0, 201);
+    // Named as other systems do it, so that it is no entity here.
+    put(&wanted, &[("waf-rulesets/base.YAML", "name: Base\n")]);
+    let passed_over = format!("warning: {dir}/waf-rulesets/base.YAML: not read");
+    for arguments in [&["apply", dir, "--prune", "--all"][..], &["apply", dir, "--prune"]] {
+        let (code, out, err) = run(arguments);
+        assert!(code == 2 && err.contains("--allow-empty") && out.contains(&passed_over), "{code}: {out}{err}");
+    }
+    for arguments in [&["apply", dir][..], &["check", dir]] {
+        let (code, out, err) = run(arguments);
+        assert!(code == 0 && out.contains(&passed_over) && out.contains("has no entities"), "{out}{err}");
+    }
+    assert_eq!(call(&server, "GET", "/waf-rulesets/_count", Value::Null).1["count"], 1);
+    assert_eq!(run(&["apply", dir, "--allow-empty"]).0, 2, "it belongs to --prune");
+    let (code, out, err) = run(&["apply", dir, "--prune", "--all", "--allow-empty"]);
+    assert!(code == 0 && out.contains("deleted 1"), "{out}{err}");
+}
+
+#[test]
 fn what_is_exported_is_what_is_applied() {
     let folder = tempfile::tempdir().unwrap();
     let (data, other, files) = (folder.path().join("data"), folder.path().join("other"), folder.path().join("files"));

@@ -168,6 +168,26 @@ async fn a_second_factor_is_asked_for_unless_the_provider_is_trusted_with_it() {
 }
 
 #[tokio::test]
+async fn a_code_that_no_provider_has_given_is_no_trouble_of_the_provider() {
+    let double = Double::start().await;
+    let console = double.console(|_| {}).await;
+    let asked = || double.change(|behaviour| behaviour.asked.get("/token").copied().unwrap_or_default());
+    let long = "c".repeat(2049);
+    for (host, code) in ["", "a\nb", "é", &long].into_iter().enumerate() {
+        let browser = begin(&console, 10 + host as u8).await;
+        let answer = finish(&console, &browser, code).await;
+        assert_eq!((answer.status.as_u16(), &answer.body["error"]), (401, &json!("login_refused")), "{}", answer.text);
+    }
+    assert_eq!(asked(), 0, "the provider is not asked");
+    // One that answers a code that it has not given with a status alone.
+    double.change(|behaviour| behaviour.instead = [("/token", Instead::Status(400))].into());
+    let browser = begin(&console, 20).await;
+    assert_eq!(finish(&console, &browser, "made-up").await.status, 401);
+    assert_eq!(asked(), 1);
+    assert!(console.api.state.events.troubles().iter().all(|trouble| trouble.part != "login"));
+}
+
+#[tokio::test]
 async fn a_provider_that_fails_is_reported_and_passwords_go_on() {
     let double = Double::start().await;
     let console = double.console(|_| {}).await;

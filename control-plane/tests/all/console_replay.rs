@@ -74,6 +74,44 @@ fn a_changed_policy_is_compared_on_an_uploaded_recording() {
 }
 
 #[test]
+fn a_route_that_is_new_gone_or_renamed_is_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, alice) = start(folder.path(), &[]);
+    let recording = alice.recording("r", line(1_000, "/?q=nothing").as_bytes());
+    let chain =
+        json!([{ "plugin": "SecuritySuitePreset", "config": { "threat_policy": "shop", "waf_config": "shop" } }]);
+    let change = |id: &str, document: Value| json!([{ "collection": "routes", "id": id, "document": document }]);
+    let blog = json!({ "id": "blog", "name": "Blog", "plugins": chain });
+    let renamed = json!({ "id": "shop", "name": "Shop", "envoy_route": "store", "plugins": chain });
+    const NONE: &str = "none: the global chain";
+    let cases = [
+        (change("blog", blog.clone()), json!("blog"), [0, 1, 0], [NONE, "blog"]),
+        (change("shop", Value::Null), json!("shop"), [0, 0, 1], ["shop", NONE]),
+        (change("shop", renamed), json!("shop"), [1, 0, 0], ["shop", "store"]),
+        // With a second route, and none chosen, neither side puts the request into one.
+        (change("blog", blog.clone()), Value::Null, [1, 0, 0], [NONE, NONE]),
+    ];
+    for (changes, route, counts, routes) in cases {
+        let body = json!({ "recording": recording, "changes": changes, "route": route });
+        let (status, answer) = alice.post("/replay/_start", &body);
+        assert_eq!(status, 200, "{answer}");
+        let found = alice.until(answer["job"]["id"].as_str().unwrap(), &["done", "failed"]);
+        assert_eq!(found["job"]["state"], "done", "{found}");
+        let diff = &found["diff"];
+        let of = |name: &str| diff["counts"][name].as_u64().unwrap();
+        assert_eq!([of("same"), of("blocked"), of("unblocked")], counts, "{body}: {diff}");
+        let told = ["a", "b"].map(|side| {
+            let facts = diff[side]["about"]["facts"].as_array().unwrap();
+            facts.iter().find(|fact| fact["name"] == "route").unwrap()["value"].as_str().unwrap().to_owned()
+        });
+        assert_eq!(told, routes, "{body}");
+    }
+    let body = json!({ "recording": recording, "changes": change("blog", blog), "route": "wiki" });
+    let (status, answer) = alice.post("/replay/_start", &body);
+    assert_eq!((status, &answer["errors"][0]["pointer"]), (400, &json!("/route")), "{answer}");
+}
+
+#[test]
 fn recordings_and_roles_and_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let (server, alice) = start(folder.path(), &[]);

@@ -87,6 +87,21 @@ async fn many_bans_come_in_messages_of_a_bounded_size() {
 }
 
 #[tokio::test]
+async fn open_links_keep_no_list_of_all_bans() {
+    let control_plane = ControlPlane::start(Vec::new()).await;
+    let ban = BanRequest { key: "ip:192.0.2.1".into(), until_millis: now() + 600_000, ..BanRequest::default() };
+    control_plane.bans.record("n0", &[ban]).await.unwrap();
+    // Far more links than lists may be in memory at once, one after the other.
+    let mut open = Vec::new();
+    for _ in 0..30 {
+        let mut worker = worker_of(&control_plane).await;
+        assert_eq!(worker.bans().await.len(), 1);
+        open.push(worker);
+    }
+    assert_eq!(control_plane.link.announcer().links(), 30);
+}
+
+#[tokio::test]
 async fn bans_that_come_together_are_told_together() {
     let control_plane = ControlPlane::start(Vec::new()).await;
     let mut worker = worker_of(&control_plane).await;

@@ -18,7 +18,7 @@ use fabric::Fabric;
 use link::NodePort;
 use listen::NodeTokens;
 use serde_json::{Value, json};
-use snapshot::{BanChange, BanRequest, LoadReport, Up};
+use snapshot::{BanChange, BanRequest, KeptTable, KeptTables, LoadReport, Up};
 use store::fabric::{Ban, FabricStore as _, Issued, Note};
 use store::{SqliteOptions, SqliteStore, Store};
 use tokio::sync::mpsc;
@@ -232,6 +232,31 @@ async fn ids_of_nodes_and_what_they_report_have_bounds() {
         assert_eq!(refused.message().await.unwrap_err().code(), Code::InvalidArgument, "{id:?}");
     }
     assert_eq!(nodes(&control_plane), []);
+    // The control plane keeps what each worker has said of its tables last.
+    let table = |name: usize, state: usize, refused: usize| KeptTable {
+        name: "n".repeat(name),
+        state: vec![0; state],
+        refused: "r".repeat(refused),
+        ..KeptTable::default()
+    };
+    let most = vec![table(128, 32, 1024); 64];
+    for (wrong, tables) in [
+        ("tables", vec![table(1, 0, 0); 65]),
+        ("a name", vec![table(129, 0, 0)]),
+        ("a state", vec![table(1, 31, 0)]),
+        ("a state", vec![table(1, 33, 0)]),
+        ("a reason", vec![table(1, 0, 1025)]),
+        ("anything", most),
+    ] {
+        let worker = Worker::admitted(channel.clone(), None).await;
+        worker.say(Up { node: "n".into(), tables: Some(KeptTables { tables }), ..Up::default() }).await;
+        if wrong == "anything" {
+            worker.say(load("n")).await;
+            until("the node", async || control_plane.hub.nodes().pop()).await;
+        } else {
+            assert_eq!(worker.end().await, Code::InvalidArgument, "{wrong}");
+        }
+    }
     let id = "x".repeat(256);
     let worker = Worker::admitted(channel, None).await;
     let report = LoadReport {
@@ -241,7 +266,7 @@ async fn ids_of_nodes_and_what_they_report_have_bounds() {
         ..LoadReport::default()
     };
     worker.say(Up { node: id.clone(), loads: vec![report], ..Up::default() }).await;
-    let node = until("the node", async || control_plane.hub.nodes().into_iter().next()).await;
+    let node = until("the node", async || control_plane.hub.nodes().into_iter().find(|node| node.id == id)).await;
     let filter = &node.filters[0];
     assert_eq!((node.id, filter.filter.len(), filter.version.len(), filter.error.len()), (id, 256, 256, 4096));
 }

@@ -51,6 +51,32 @@ fn export(server: &Server, data: &Path, ca: Option<&str>) -> Output {
 }
 
 #[test]
+fn a_health_check_goes_by_the_variables_of_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = Authority::new().issue("admin.example").write(folder.path(), "s");
+    let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+    let healthy = |server: &Server, certificate: Option<&str>| {
+        let (_, port) = server.rest.rsplit_once(':').unwrap();
+        let mut command = palisade(&["healthy"]);
+        command.env("PALISADE_LISTEN", format!("0.0.0.0:{port}"));
+        certificate.map(|file| command.env("PALISADE_TLS_CERT", file));
+        let out = command.output().unwrap();
+        (out.status.code(), text(&out.stderr))
+    };
+    let plain = Server::start(&folder.path().join("plain"));
+    assert_eq!(healthy(&plain, None), (Some(0), String::new()));
+    let options = ["--tls-cert", certificate, "--tls-key", key, "--admin-host", "admin.example"];
+    let secure = Server::start_with(&folder.path().join("secure"), &options);
+    assert_eq!(healthy(&secure, Some(certificate)), (Some(0), String::new()), "its certificate is for another name");
+    // Not the other way, and not where there is no server.
+    assert_eq!(healthy(&secure, None).0, Some(1));
+    let (code, said) = healthy(&plain, Some(certificate));
+    assert!(code == Some(1) && said.contains("TLS has failed"), "{said}");
+    let nowhere = palisade(&["healthy", "--listen", "127.0.0.1:1"]).output().unwrap();
+    assert_eq!(nowhere.status.code(), Some(1));
+}
+
+#[test]
 fn options_that_do_not_fit_are_refused_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::new();

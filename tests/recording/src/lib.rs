@@ -44,6 +44,14 @@ pub struct Entry {
     pub exchange: Exchange,
 }
 
+impl Entry {
+    /// About how many bytes it takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.exchange.weight().saturating_add(self.notes.iter().map(|note| note.len() + 24).sum())
+    }
+}
+
 /// Where an entry stands in its recording. Shown as `FILE#NUMBER`; stable from run to run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {

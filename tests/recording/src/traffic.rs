@@ -47,6 +47,17 @@ pub struct Response {
     pub trailers: Headers,
 }
 
+impl Exchange {
+    /// About how many bytes it takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let Exchange { request, response } = self;
+        let lists = [&request.headers, &request.trailers, &response.headers, &response.trailers];
+        let headers = lists.into_iter().flatten().map(|(name, value)| name.len() + value.len() + 48);
+        512 + headers.sum::<usize>() + request.body.len() + request.wire.len() + response.body.len()
+    }
+}
+
 impl Default for Request {
     fn default() -> Self {
         Self {

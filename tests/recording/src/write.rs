@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use flate2::Compression;
@@ -21,16 +22,23 @@ enum Out {
 }
 
 impl Writer {
-    /// A new file, compressed with gzip if its name ends in `.gz`. What was there is lost.
+    /// A new file, compressed with gzip if its name ends in `.gz`. What was there is lost. A file that did not exist is for its
+    /// owner alone (mode 0600): it may have secrets.
     ///
     /// # Errors
     ///
     /// The file cannot be made.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let file: Box<dyn Write + Send> = Box::new(BufWriter::new(File::create(path)?));
-        let packed = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz"));
-        let out = if packed { Out::Packed(GzEncoder::new(file, Compression::default())) } else { Out::Plain(file) };
-        Ok(Self { out })
+        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        Ok(Self::named(file, path))
+    }
+
+    /// Writes to what will have this name: compressed with gzip if it ends in `.gz`.
+    pub fn named(out: impl Write + Send + 'static, name: &Path) -> Self {
+        let out: Box<dyn Write + Send> = Box::new(BufWriter::new(out));
+        let packed = name.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz"));
+        let out = if packed { Out::Packed(GzEncoder::new(out, Compression::default())) } else { Out::Plain(out) };
+        Self { out }
     }
 
     /// Writes to anything, uncompressed.

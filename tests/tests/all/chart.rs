@@ -219,6 +219,12 @@ fn wrong_values_are_refused_with_the_reason() {
         (json!({"store": {"type": "external", "external": {"url": "redis://a:secret@b"}}}), "/store/external/url"),
         (json!({"store": {"type": "external", "external": {"url": "http://a"}}}), "/store/external/url"),
         (json!({"store": {"external": {"passwordSecret": {"name": "a"}}}}), "/store/external/passwordSecret"),
+        (json!({"store": {"external": {"urlSecret": {"name": "a", "key": "url"}}}}), "store.type is bundled"),
+        (
+            json!({"replicas": 1, "store": {"type": "embedded", "external": {"url": "redis://a"}}}),
+            "store.type is embedded",
+        ),
+        (json!({"replay": {"maxMemoryMib": 1}}), "/replay/maxMemoryMib"),
         (json!({"store": {"prefix": "{a}"}}), "/store/prefix"),
         (json!({"redis": {"size": "4"}}), "/redis/size"),
         (json!({"redis": {"maxMemory": "unlimited"}}), "/redis/maxMemory"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use palisade_tests::gateway::{Gateway, preset, route, threat_policy, waf_config};
-use palisade_tests::http::Request;
+use palisade_tests::http::{Connection, Request};
 use palisade_tests::process::wait_for;
 use serde_json::{Value, json};
 
@@ -58,6 +58,51 @@ fn a_control_plane_that_is_started_anew_sends_all_parts() {
     gateway.control.patch("threat-policies", "demo", &json!({"waf_block_weight": 75}));
     settled(&gateway, second["version"].as_str().unwrap_or_default());
     gateway.until(&attack, 403, PATIENCE);
+}
+
+/// A gateway that gets a configuration again while connections on it are open takes up what it has of it, and tells the filter nothing.
+#[test]
+fn a_configuration_that_comes_back_while_connections_hold_it_has_the_link_again() {
+    let mut gateway = Gateway::start(|control, backend| {
+        control.create("waf-configs", &waf_config("demo", json!({})));
+        control.create("threat-policies", &threat_policy("demo", json!({})));
+        control.create("routes", &route("demo", backend, preset("demo", "demo")));
+    });
+    gateway.until(&Request::get("/"), 200, PATIENCE);
+    let _ = gateway.statuses_of_all_workers(&Request::get("/"));
+    let mut version = settled(&gateway, "")["version"].clone();
+    let mut change = |gateway: &Gateway, weight: u32| {
+        gateway.control.patch("threat-policies", "demo", &json!({"waf_block_weight": weight}));
+        let _ = gateway.statuses_of_all_workers(&Request::get("/"));
+        let now = settled(gateway, version.as_str().unwrap_or_default())["version"].clone();
+        version.clone_from(&now);
+        now
+    };
+    // The first configuration has the rules in it, those that follow name them: from then on equal ones are equal byte by byte.
+    let held = change(&gateway, 60);
+    let sockets: Vec<Connection> = (0..16).map(|_| websocket(&gateway)).collect();
+    let other = change(&gateway, 70);
+    assert_ne!(held, other);
+    assert_eq!(change(&gateway, 60), held);
+    // The other one has no connection and ends; its link ends with it.
+    std::thread::sleep(Duration::from_secs(5));
+    settled(&gateway, other.as_str().unwrap_or_default());
+    let attack = Request::get("/came-back?id=1%27%20UNION%20SELECT%20password%20FROM%20users--%20-");
+    assert_eq!(gateway.status(&attack), 403);
+    let _ = gateway.control.event("the refusal", |event| event["http"]["path"] == "/came-back");
+    drop(sockets);
+}
+
+fn websocket(gateway: &Gateway) -> Connection {
+    let mut socket = Connection::open(gateway.address).unwrap();
+    let upgrade = Request::get("/ws")
+        .header("connection", "Upgrade")
+        .header("upgrade", "websocket")
+        .header("sec-websocket-version", "13")
+        .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+    socket.write(&upgrade.encode()).unwrap();
+    assert_eq!(socket.read_head().unwrap().status, 101);
+    socket
 }
 
 /// The bytes of filters that the control plane has sent.

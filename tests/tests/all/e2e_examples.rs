@@ -228,13 +228,18 @@ fn the_images_health_check() {
     let file = std::fs::read_to_string(parts::root().join("Dockerfile")).unwrap();
     let line = file.lines().find(|line| line.starts_with("HEALTHCHECK ")).unwrap();
     let command: Vec<String> = serde_json::from_str(line.split_once(" CMD ").unwrap().1).unwrap();
-    let healthy = |port: u16| {
-        let arguments = command[1..].iter().map(|part| part.replace("/8900", &format!("/{port}")));
-        Command::new(&command[0]).args(arguments).stderr(Stdio::null()).status().unwrap().success()
+    assert_eq!(command[0], "/usr/bin/palisade");
+    // With the variables that the control plane of the image has.
+    let healthy = |port: u16, certificate: Option<&Path>| {
+        let mut check = Command::new(parts::palisade());
+        check.args(&command[1..]).env("PALISADE_LISTEN", format!("0.0.0.0:{port}"));
+        certificate.map(|file| check.env("PALISADE_TLS_CERT", file));
+        check.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
     };
     let mut control = ControlPlane::start();
     let port = control.rest().port();
-    assert!(healthy(port));
+    assert!(healthy(port, None));
+    assert!(!healthy(port, Some(Path::new("/certificate"))), "it speaks no TLS");
     control.kill();
-    assert!(!healthy(port));
+    assert!(!healthy(port, None));
 }

@@ -25,7 +25,7 @@ pub(crate) fn documents(path: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-fn document(path: &str) -> Value {
+pub(crate) fn document(path: &str) -> Value {
     let [one] = documents(path).try_into().unwrap_or_else(|_| panic!("{path} has more than one document"));
     one
 }

@@ -37,5 +37,6 @@ mod e2e_tuning;
 mod e2e_upgrade;
 mod examples;
 mod kill;
+mod memory_limits;
 mod sample;
 mod schemas;

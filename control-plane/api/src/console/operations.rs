@@ -155,7 +155,9 @@ fn edit_error(error: WriteError) -> (bool, EditError) {
         }
         WriteError::Invalid(problems) | WriteError::InUse(problems) => EditError::Refused(sentences(problems)),
         WriteError::Patch(message) | WriteError::PatchTest(message) => EditError::Refused(message),
-        WriteError::Store(StoreError::Conflict { .. } | StoreError::BatchConflict { .. }) => EditError::Conflict,
+        WriteError::Store(
+            StoreError::Conflict { .. } | StoreError::BatchConflict { .. } | StoreError::Moved { .. },
+        ) => EditError::Conflict,
         WriteError::Store(error) => EditError::Failed(error.to_string()),
     };
     (false, why)

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use report::diff::{Diff, Options, Reader};
 use report::sink::{FailOn, Json};
 
-use super::gateway::Parts;
+use super::gate::Gate;
+use super::gateway::{Parts, Setup};
 use super::output::{Format, Output};
 use super::run::{about, configuration, replay};
 use super::traffic::Traffic;
@@ -22,6 +23,12 @@ pub(crate) struct Compare {
     traffic: Traffic,
     #[command(flatten)]
     parts: Parts,
+    /// The route of requests whose recording names none in the second run, where it is not the one of --route; empty for the
+    /// global chain
+    #[arg(long, value_name = "NAME")]
+    route_b: Option<String>,
+    #[command(flatten)]
+    gate: Gate,
     #[command(flatten)]
     output: Output,
     /// A score that differs by this or less has not changed
@@ -32,35 +39,38 @@ pub(crate) struct Compare {
     listed: usize,
 }
 
-/// Whether the two do not differ.
+/// Whether the two do not differ, in anything that could be read.
 pub(crate) fn diff(arguments: &Compare) -> Result<bool, String> {
     if arguments.output.format() == Format::Junit {
         return Err("a comparison is written as table, json or html".to_owned());
     }
     let options = Options { score: arguments.score, listed: arguments.listed };
-    let (a, b) = (arguments.document(&arguments.a, 1)?, arguments.document(&arguments.b, 2)?);
+    let [a, b] = arguments.documents()?;
     let compared = report::diff::diff(a, b, &options).map_err(|error| error.to_string())?;
     arguments.write(&compared).map_err(|error| match arguments.output.path() {
         Some(path) => format!("{}: {error}", path.display()),
         None => format!("standard output: {error}"),
     })?;
-    Ok(!compared.differs())
+    let unreadable = [&compared.a, &compared.b].map(|side| (side.name.as_str(), side.totals.bad_entries.count));
+    let passes = arguments.gate.passes(compared.counts.compared, "compared", &unreadable)?;
+    Ok(passes && !compared.differs())
 }
 
+/// A document of a replay.
+type Document = Reader<BufReader<std::fs::File>>;
+
 impl Compare {
-    /// The document that was named, or that comes of a replay with what was named.
-    fn document(&self, path: &Path, part: u8) -> Result<Reader<BufReader<std::fs::File>>, String> {
+    /// The documents that were named, or those of a replay with what was named.
+    fn documents(&self) -> Result<[Document; 2], String> {
         if self.traffic.paths().is_empty() {
-            return match is_document(path) {
-                Ok(true) => Reader::open(path).map_err(|error| error.to_string()),
-                Ok(false) => Err(format!(
-                    "{}: this is no document of `run --format json`; to compare snapshots or entities give --traffic",
-                    path.display()
-                )),
-                Err(error) => Err(format!("{}: {error}", path.display())),
-            };
+            return Ok([named(&self.a)?, named(&self.b)?]);
         }
-        let setup = self.parts.setup(configuration(path, &self.parts)?)?;
+        let configurations = [configuration(&self.a, &self.parts)?, configuration(&self.b, &self.parts)?];
+        let [a, b] = self.parts.setup_both(configurations, self.route_b.as_deref())?;
+        Ok([self.replayed(a, &self.a, 1)?, self.replayed(b, &self.b, 2)?])
+    }
+
+    fn replayed(&self, setup: Setup<'_>, path: &Path, part: u8) -> Result<Document, String> {
         let about = about(&setup, path, &self.traffic);
         let failed = |error: std::io::Error| format!("a temporary file: {error}");
         let mut file = tempfile::tempfile().map_err(failed)?;
@@ -78,6 +88,17 @@ impl Compare {
             Format::Html => compared.html(out),
             Format::Table | Format::Junit => compared.table(out, &self.output.screen()),
         }
+    }
+}
+
+fn named(path: &Path) -> Result<Document, String> {
+    match is_document(path) {
+        Ok(true) => Reader::open(path).map_err(|error| error.to_string()),
+        Ok(false) => Err(format!(
+            "{}: this is no document of `run --format json`; to compare snapshots or entities give --traffic",
+            path.display()
+        )),
+        Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }
 

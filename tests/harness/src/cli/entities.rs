@@ -29,9 +29,14 @@ pub(super) fn compile(folder: &Path, filter: Option<&str>) -> Result<Compiled, S
         command.args(["--filter", filter]);
     }
     let output = command.output().map_err(|error| format!("{}: {error}", program.display()))?;
+    // It tells problems and warnings on standard output, which is not its result's.
+    let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).trim_end().to_owned());
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{}: `palisade compile` failed\n{}", folder.display(), said.trim_end()));
+        let said = said.iter().filter(|text| !text.is_empty()).fold(String::new(), |all, text| all + "\n" + text);
+        return Err(format!("{}: `palisade compile` failed{said}", folder.display()));
+    }
+    for warning in said.iter().flat_map(|text| text.lines()).filter(|line| line.starts_with("warning: ")) {
+        eprintln!("palisade-replay: {}: {warning}", folder.display());
     }
     Ok(Compiled { file: place.path().join("snapshot"), _folder: place })
 }

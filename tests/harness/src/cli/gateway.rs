@@ -9,6 +9,9 @@ use harness::replay::{Gateway, Naming, Native, Real, Script, Summary, Wasm, run}
 use proxy_host::{LoadError, Module, Node, Options};
 use recording::{BadEntry, Entry};
 use report::{About, Row};
+use snapshot::Snapshot;
+
+use super::default_route::DefaultRoute;
 
 /// What the random numbers begin with.
 const SEED: u64 = 7;
@@ -53,12 +56,19 @@ enum Name {
     Envoy,
 }
 
+/// A configuration that was looked into.
+struct Loaded {
+    configuration: Vec<u8>,
+    version: String,
+    snapshot: Snapshot,
+}
+
 /// All that a replay needs.
 pub(super) struct Setup<'a> {
     parts: &'a Parts,
     configuration: Vec<u8>,
     naming: Naming,
-    route: String,
+    route: DefaultRoute,
     script: Script,
     /// The snapshot's version; empty for what is none.
     version: String,
@@ -72,31 +82,42 @@ impl Parts {
 
     /// Reads what a replay needs, for a configuration.
     pub(super) fn setup(&self, configuration: Vec<u8>) -> Result<Setup<'_>, String> {
+        let loaded = Loaded::new(configuration);
+        let route = DefaultRoute::of(&loaded.routes(), self.route.as_deref())?;
+        self.with(loaded, route)
+    }
+
+    /// The same for two that are compared; `after` is the route of the second where it is not that of --route.
+    pub(super) fn setup_both(
+        &self,
+        configurations: [Vec<u8>; 2],
+        after: Option<&str>,
+    ) -> Result<[Setup<'_>; 2], String> {
+        let [a, b] = configurations.map(Loaded::new);
+        let [of_a, of_b] = DefaultRoute::of_both([&a.routes(), &b.routes()], self.route.as_deref(), after)?;
+        Ok([self.with(a, of_a)?, self.with(b, of_b)?])
+    }
+
+    fn with(&self, loaded: Loaded, route: DefaultRoute) -> Result<Setup<'_>, String> {
         if self.engine != Name::Wasm && (self.workers > 1 || self.script.is_some()) {
             return Err("--workers and --script belong to the engine wasm".to_owned());
         }
         let script = self.script.as_deref().map(Script::read).transpose()?.unwrap_or_default();
-        // A filter of somebody else's has a configuration of its own.
-        let (version, snapshot) = snapshot::open(&configuration).unwrap_or_default();
-        let known: Vec<&str> = snapshot.routes.iter().map(|route| route.name.as_str()).collect();
-        let route = match (&self.route, known.as_slice()) {
-            (Some(route), []) => route.clone(),
-            (Some(route), known) if known.contains(&route.as_str()) => route.clone(),
-            (Some(route), known) => {
-                return Err(format!("the snapshot has no route `{route}`: it has {}", known.join(", ")));
-            }
-            (None, [only]) => (*only).to_owned(),
-            (None, []) => String::new(),
-            (None, known) => {
-                let known = known.join(", ");
-                eprintln!(
-                    "palisade-replay: requests without a route take the global chain; --route gives one of {known}"
-                );
-                String::new()
-            }
-        };
+        let Loaded { configuration, version, snapshot } = loaded;
         let naming = Naming { identity: snapshot.identity.unwrap_or_default() };
         Ok(Setup { parts: self, configuration, naming, route, script, version })
+    }
+}
+
+impl Loaded {
+    /// A filter from elsewhere has a configuration of its own, and none of our routes.
+    fn new(configuration: Vec<u8>) -> Self {
+        let (version, snapshot) = snapshot::open(&configuration).unwrap_or_default();
+        Self { configuration, version, snapshot }
+    }
+
+    fn routes(&self) -> Vec<&str> {
+        self.snapshot.routes.iter().map(|route| route.name.as_str()).collect()
     }
 }
 
@@ -110,8 +131,8 @@ impl Setup<'_> {
         if !self.version.is_empty() {
             about.fact("snapshot", self.version.as_str());
         }
-        if !self.route.is_empty() {
-            about.fact("route", self.route.as_str());
+        if let Some(route) = self.route.fact() {
+            about.fact("route", route);
         }
         if self.parts.workers > 1 {
             about.fact("workers", self.parts.workers.to_string());
@@ -138,7 +159,7 @@ impl Setup<'_> {
         entries: &mut dyn Iterator<Item = Result<Entry, BadEntry>>,
         emit: &mut dyn FnMut(Result<Row, BadEntry>),
     ) -> Result<Summary, String> {
-        run(entries, |now| self.start(now), &self.naming, &self.route, emit)
+        run(entries, |now| self.start(now), &self.naming, &self.route.name, emit)
     }
 
     fn start(&self, now_millis: u64) -> Result<Box<dyn Gateway>, String> {
@@ -146,7 +167,7 @@ impl Setup<'_> {
         match self.parts.engine {
             Name::Native => Ok(Box::new(Native::load(&self.configuration, node, now_millis, SEED)?)),
             Name::Envoy => {
-                let route = if self.route.is_empty() { STANDALONE_ROUTE } else { &self.route };
+                let route = if self.route.name.is_empty() { STANDALONE_ROUTE } else { &self.route.name };
                 let envoy = Envoy::for_replay(&self.parts.envoy, filter, &self.configuration, route, node)?;
                 Ok(Box::new(Real::new(envoy, route)))
             }

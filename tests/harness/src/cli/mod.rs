@@ -1,10 +1,12 @@
 //! The commands.
 
 mod benign;
+mod default_route;
 mod diff;
 mod engines;
 mod entities;
 mod ftw;
+mod gate;
 mod gateway;
 mod output;
 mod progress;

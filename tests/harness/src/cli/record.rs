@@ -8,7 +8,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::record::{Message, Recorder, listen};
+use harness::record::{Appears, Message, Recorder, listen};
 use recording::mask::{Mask, Secrets};
 use recording::{BadEntry, Entry, Format, Options, Recording};
 use serde_json::json;
@@ -66,7 +66,7 @@ pub(crate) fn record(arguments: &Record) -> Result<bool, String> {
     let mut run = Run {
         // The source first: a path that is not there leaves no empty file behind.
         source: arguments.source(&options)?,
-        recorder: Recorder::create(&arguments.to, arguments.force, mask)?,
+        recorder: Recorder::create(&arguments.to, arguments.force, arguments.appears(), mask)?,
         shown: Instant::now(),
         terminal: std::io::stderr().is_terminal(),
         times: Times::default(),
@@ -127,6 +127,12 @@ impl Record {
             form: with(form, &self.mask_form),
             json: with(json, &self.mask_json),
         }
+    }
+
+    /// What is recorded goes on until someone ends it, and can be read meanwhile; what is converted may be the file that is
+    /// replaced.
+    fn appears(&self) -> Appears {
+        if self.listen.is_some() { Appears::AtOnce } else { Appears::Whole }
     }
 
     fn source(&self, options: &Options) -> Result<Source, String> {

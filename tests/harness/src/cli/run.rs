@@ -7,6 +7,7 @@ use report::sink::{FailOn, Sink};
 use report::{About, BadEntryText, Totals};
 
 use super::entities;
+use super::gate::Gate;
 use super::gateway::{Parts, Setup};
 use super::output::{Format, Output};
 use super::progress::Progress;
@@ -29,9 +30,12 @@ pub(crate) struct Run {
     parts: Parts,
     #[command(flatten)]
     output: Output,
-    /// The exit code is 1 if any request is blocked, or comes out differently than it was recorded, or its filter died
+    /// The exit code is 1 if any request is blocked, or comes out differently than it was recorded, or a filter died, or an entry
+    /// cannot be read; 2 if there is no request
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<What>,
+    #[command(flatten)]
+    gate: Gate,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -66,7 +70,7 @@ pub(crate) fn run(arguments: &Run) -> Result<bool, String> {
     let fail_on =
         FailOn { blocked: arguments.fail_on == Some(What::Blocked), changed: arguments.fail_on == Some(What::Changed) };
     let sink = output.sink(&about, fail_on)?;
-    let (summary, failed) =
+    let Replayed { summary, failed } =
         replay(setup, traffic, sink, &about, fail_on, (1, 1)).map_err(|why| match output.path() {
             Some(path) => format!("{}: {why}", path.display()),
             None => why,
@@ -74,7 +78,11 @@ pub(crate) fn run(arguments: &Run) -> Result<bool, String> {
     if output.format() == Format::Table {
         tell(&summary);
     }
-    Ok(failed == 0 || arguments.fail_on.is_none())
+    if arguments.fail_on.is_none() {
+        return Ok(true);
+    }
+    let passes = arguments.gate.passes(summary.ran, "replayed", &[("the recording", summary.bad)])?;
+    Ok(passes && failed == 0)
 }
 
 /// A snapshot's file, or a folder of entities.
@@ -97,8 +105,14 @@ pub(super) fn about(setup: &Setup<'_>, source: &Path, traffic: &Traffic) -> Abou
     about
 }
 
-/// Runs traffic into a sink; tells how many requests failed by what the pipeline does not let through. `part` says which of how many runs
-/// over the traffic this is.
+/// What a replay came to.
+pub(super) struct Replayed {
+    summary: Summary,
+    /// Requests that the pipeline does not let through, and timers that died.
+    failed: u64,
+}
+
+/// Runs traffic into a sink. `part` says which of how many runs over the traffic this is.
 pub(super) fn replay(
     setup: Setup<'_>,
     traffic: &Traffic,
@@ -106,7 +120,7 @@ pub(super) fn replay(
     about: &About,
     fail_on: FailOn,
     part: (u8, u8),
-) -> Result<(Summary, u64), String> {
+) -> Result<Replayed, String> {
     let recording = traffic.open()?;
     let mut progress = Progress::start(setup.engine(), recording.meter(), part);
     let mut entries = harness::replay::ordered(vec![Box::new(recording)]);
@@ -133,20 +147,21 @@ pub(super) fn replay(
         }
     })?;
     progress.end();
+    for fault in &summary.timer_faults {
+        totals.timer_fault(&fault.callback, &fault.message);
+        failed += 1;
+    }
     totals.took(progress.elapsed());
     let ended = broken.map_or_else(|| sink.end(&totals, about), Err);
     ended.map_err(|error| format!("the report cannot be written: {error}"))?;
-    Ok((summary, failed))
+    Ok(Replayed { summary, failed })
 }
 
 /// What people want to know beside the report.
 fn tell(summary: &Summary) {
-    let Summary { control, skipped_ticks, timer_faults, .. } = summary;
+    let Summary { control, skipped_ticks, .. } = summary;
     eprintln!(
         "{} events and {} bans went to the control plane; {skipped_ticks} idle ticks were left out",
         control.events, control.bans
     );
-    for fault in timer_faults {
-        eprintln!("a filter died in {}: {}", fault.callback, fault.message);
-    }
 }

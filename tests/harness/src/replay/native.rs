@@ -15,6 +15,8 @@ const TICK: u32 = 200;
 const TICK_RANGE: std::ops::RangeInclusive<u32> = 50..=1000;
 /// The most exchanges that are held; past that they are let go at once, as the filters do.
 const MAX_HELD: usize = 1000;
+/// And the bytes of them.
+const MAX_HELD_BYTES: usize = 64 << 20;
 /// What the client gets where an exchange was held for too long.
 const TIMED_OUT: u16 = 408;
 
@@ -24,6 +26,8 @@ pub struct Native {
     started: u64,
     tick: u64,
     held: BTreeMap<(u64, u64), Held>,
+    /// The bytes of the exchanges that are held.
+    held_bytes: usize,
     order: u64,
     finished: Vec<Finished>,
 }
@@ -47,13 +51,27 @@ impl Native {
         let (_, snapshot) = snapshot::open(configuration).map_err(|error| error.to_string())?;
         let tick = snapshot.link.map(|link| link.flush_millis).filter(|millis| TICK_RANGE.contains(millis));
         let tick = u64::from(tick.unwrap_or(TICK));
-        Ok(Self { engine, started: now_millis, tick, held: BTreeMap::new(), order: 0, finished: Vec::new() })
+        Ok(Self {
+            engine,
+            started: now_millis,
+            tick,
+            held: BTreeMap::new(),
+            held_bytes: 0,
+            order: 0,
+            finished: Vec::new(),
+        })
     }
 
     /// The first tick that lets go of what is held until a time.
     fn release(&self, until: u64) -> u64 {
         let next = self.engine.now_millis().saturating_add(1).max(until);
         self.started + (next - self.started).div_ceil(self.tick) * self.tick
+    }
+
+    /// Whether one more may be held; one at a time may be in any case.
+    fn has_room(&self, exchange: &Exchange) -> bool {
+        let bytes = self.held_bytes.saturating_add(exchange.weight());
+        self.held.is_empty() || (self.held.len() < MAX_HELD && bytes <= MAX_HELD_BYTES)
     }
 
     fn note(&mut self, ticket: u64, exchange: &Exchange, mut stage: Stage, began: Instant, before: Duration) {
@@ -64,13 +82,14 @@ impl Native {
                     let outcome = *outcome;
                     return self.finished.push(Finished { ticket, outcome, spent, notes: Vec::new() });
                 }
-                Stage::Held(journey, _) if self.held.len() >= MAX_HELD => {
+                Stage::Held(journey, _) if !self.has_room(exchange) => {
                     stage = self.engine.resume(journey, 0, exchange);
                 }
                 Stage::Held(journey, millis) => {
                     let since = self.engine.now_millis();
                     let at = self.release(since.saturating_add(u64::from(millis)));
                     self.order += 1;
+                    self.held_bytes = self.held_bytes.saturating_add(exchange.weight());
                     let spent = before + began.elapsed();
                     let held = Held { ticket, exchange: exchange.clone(), journey, since, spent };
                     self.held.insert((at.min(since + limit()), self.order), held);
@@ -98,6 +117,7 @@ impl Gateway for Native {
     fn run_until(&mut self, millis: u64) {
         while let Some(first) = self.held.first_entry().filter(|first| first.key().0 <= millis) {
             let ((at, _), held) = first.remove_entry();
+            self.held_bytes = self.held_bytes.saturating_sub(held.exchange.weight());
             self.engine.set_now_millis(at.max(self.engine.now_millis()));
             let (began, held_millis) = (Instant::now(), at - held.since);
             if held_millis >= limit() {

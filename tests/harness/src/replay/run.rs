@@ -14,6 +14,8 @@ use proxy_host::traffic::Fault;
 pub const START_MILLIS: u64 = 1_750_000_000_000;
 /// How many entries are looked at for a time to begin with.
 const LOOKAHEAD: usize = 1000;
+/// And the bytes of them, from which on no further one is looked at.
+const LOOKAHEAD_BYTES: usize = 64 << 20;
 /// The most bytes of what is wrong with an entry.
 const MAX_WHY: usize = 2048;
 
@@ -65,9 +67,10 @@ pub fn run<'a>(
     emit: &mut dyn FnMut(Result<Row, BadEntry>),
 ) -> Result<Summary, String> {
     let mut first = VecDeque::new();
-    let mut begins = None;
-    while begins.is_none() && first.len() < LOOKAHEAD {
+    let (mut begins, mut bytes) = (None, 0_usize);
+    while begins.is_none() && first.len() < LOOKAHEAD && bytes < LOOKAHEAD_BYTES {
         let Some(entry) = entries.next() else { break };
+        bytes = bytes.saturating_add(entry.as_ref().map_or(0, Entry::weight));
         begins = entry.as_ref().ok().and_then(|entry| entry.at_millis);
         first.push_back(entry);
     }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -64,6 +65,42 @@ fn traces_become_a_recording_without_secrets() {
 }
 
 #[test]
+fn a_recording_is_converted_in_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shop.jsonl");
+    let line = |path: &str, cookie: &str| {
+        format!("{{\"request\": {{\"path\": \"{path}\", \"headers\": [[\"cookie\", \"sid={cookie}\"]]}}}}\n")
+    };
+    std::fs::write(&file, (0..50).map(|n| line(&format!("/{n}"), "4b1d0e2f-secret")).collect::<String>()).unwrap();
+    let link = folder.path().join("link.jsonl");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    // The folder as the source, and a link as the name: both are the file.
+    for (from, to) in [(&file, &file), (&folder.path().to_owned(), &link)] {
+        let mut command = palisade_replay();
+        let output = command.args(["record", "--force", "--from"]).arg(from).arg("--to").arg(to).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let found = entries(&file);
+        assert!(found.len() >= 50 && !text(&found).contains("4b1d0e2f-secret"), "{}", found.len());
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+    // It is for its owner alone, and nothing lies beside it.
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    // What ends before its end leaves the file that was there.
+    let before = std::fs::read(&file).unwrap();
+    let long = folder.path().join("long.jsonl");
+    std::fs::write(&long, (0..9_000).map(|n| line(&format!("/{n:x<200}"), "x")).collect::<String>()).unwrap();
+    let mut command = palisade_replay();
+    command.args(["record", "--force", "--max-file-mib", "1", "--from"]).arg(&long).arg("--to").arg(&file);
+    assert!(!command.output().unwrap().status.success());
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    // What is no file is written as it is.
+    let output =
+        palisade_replay().args(["record", "--force", "--to", "/dev/null", "--from"]).arg(&file).output().unwrap();
+    assert!(output.status.success() && !std::fs::metadata("/dev/null").unwrap().is_file(), "{output:?}");
+}
+
+#[test]
 fn a_source_that_is_not_there_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("shop.jsonl");
@@ -109,6 +146,7 @@ fn streams_are_recorded_until_it_is_told_to_stop() {
         .unwrap()
     };
     assert!(lines(4).contains("/from-a-log"));
+    assert_eq!(std::fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
     let pid = rustix::process::Pid::from_child(&listening.0);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let status = listening.0.wait().unwrap();

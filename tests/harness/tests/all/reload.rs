@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use proxy_host::traffic::{Exchange, Request, Response};
 use proxy_host::{Module, Node, Vm};
 use snapshot::{LinkSettings, LoadReport, Message, Part, RouteChain, Snapshot, Step, Up, content_hash, seal};
 use waf::WafStep;
@@ -69,4 +70,42 @@ fn only_what_changed_is_decoded() {
     assert!(vm.reconfigure(b"nonsense").is_err());
     vm.reconfigure(&snapshot(&["two", "three"], 2)).unwrap();
     assert_eq!(reported(&mut vm), [(0, 2)]);
+}
+
+/// The events and reports that came up on streams of one root context since the last call.
+fn sent_by(vm: &mut Vm, root: u32) -> Vec<Up> {
+    let streams = vm.take_grpc_messages().into_iter().filter(|stream| stream.context == root);
+    streams.flat_map(|stream| stream.sent).map(|message| Up::decode(message.as_slice()).unwrap()).collect()
+}
+
+#[test]
+fn a_configuration_that_comes_back_while_it_is_in_use_has_the_link_again() {
+    let node = Node::new("node-1", 1_000_000, 1);
+    let (one, two) = (snapshot(&["one"], 0), snapshot(&["two"], 1));
+    let mut vm = Vm::load(&module(), &one, &node).unwrap();
+    let first = vm.root();
+    vm.advance(1000).unwrap();
+    let version = |ups: &[Up]| ups.iter().flat_map(|up| &up.loads).map(|load| load.version.clone()).next_back();
+    let running = version(&sent_by(&mut vm, first)).expect("the first one reports itself");
+    // An exchange holds the first one; the second takes its place, and the first comes back without a word to it.
+    assert_eq!(vm.reconfigure_beside(&two).unwrap(), first);
+    let second = vm.root();
+    vm.advance(1000).unwrap();
+    assert_ne!(version(&sent_by(&mut vm, second)).expect("the second one has the link"), running);
+    vm.go_back(first);
+    vm.advance(1000).unwrap();
+    vm.end_root(second).unwrap();
+    vm.advance(1000).unwrap();
+    let stream = vm.grpc_streams().iter().rfind(|stream| stream.context == first).expect("no stream").clone();
+    assert_eq!(version(&sent_by(&mut vm, first)), Some(running), "the control plane learns what runs");
+    vm.deliver(stream.token, b"").unwrap();
+    let request = Request { route: "r0".into(), ..Request::get("/?q=one") };
+    let outcome = vm.exchange(&Exchange { request, response: Response::default() });
+    assert_eq!(outcome.status, 403);
+    vm.advance(1000).unwrap();
+    assert!(sent_by(&mut vm, first).iter().any(|up| !up.events.is_empty()), "the event of the refusal");
+    // The link that ends is tried again, which timers do.
+    vm.close_grpc(stream.token, 14).unwrap();
+    vm.advance(60_000).unwrap();
+    assert!(vm.grpc_streams().iter().any(|other| other.context == first && other.token != stream.token));
 }

@@ -172,6 +172,20 @@ fn native_and_wasm_say_the_same_of_mixed_traffic() {
     assert_eq!(shared_summary.control.loads, 3);
 }
 
+#[test]
+fn what_is_held_is_bounded_in_bytes() {
+    let snapshot = policy();
+    let long = |number: u64| {
+        let mut entry = entry(number, Some(number), &format!("192.0.2.{number}"), "/?q=ab").unwrap();
+        entry.exchange.request.body = vec![b'x'; 4 << 20];
+        Ok(entry)
+    };
+    let (rows, _) = replay((1..=40).map(long).collect(), |now| native(now, &snapshot));
+    let held = rows.iter().filter(|row| row.held_millis == HELD_MILLIS).count();
+    // 64 MiB of them; the others go on at once.
+    assert_eq!((rows.len(), held), (40, 15), "{:?}", rows.iter().map(|row| row.held_millis).collect::<Vec<_>>());
+}
+
 /// Its clock is the wall's: what depends on the recording's is left out of the comparison.
 #[test]
 fn a_real_envoy_says_the_same_as_far_as_it_does_not_need_the_recordings_clock() {

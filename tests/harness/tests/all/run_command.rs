@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use ftw::rules::compile_text;
 use serde_json::{Value, json};
-use snapshot::{Message as _, open, seal};
+use snapshot::{Message as _, RouteChain, open, seal};
 use waf::WafStep;
 
 /// A folder with a snapshot that denies `?q=evil` with 403, and traffic.
@@ -116,7 +116,13 @@ fn two_runs_and_two_snapshots_are_compared() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_palisade-replay"));
         command.current_dir(folder.path()).arg("diff").args(arguments).output().unwrap()
     };
-    let same = diff(&["a.json", "b.json"]);
+    // What could not be read is not known to be the same.
+    let same = diff(&["a.json", "b.json", "--format", "json"]);
+    assert_eq!((code(&same), &document(&same)["result"]), (1, &"same".into()), "{same:?}");
+    assert_eq!(document(&same)["bad_entries"], json!({ "a": 1, "b": 1 }));
+    let said = String::from_utf8_lossy(&same.stderr).into_owned();
+    assert!(said.contains("1 entry of a.json, 1 entry of b.json could not be read"), "{said}");
+    let same = diff(&["a.json", "b.json", "--allow-unreadable"]);
     assert_eq!(code(&same), 0, "{same:?}");
     // Rules that deny nothing.
     let rules = r#"SecRule ARGS:q "@streq good" "id:8,phase:2,deny,status:403,log""#;
@@ -132,8 +138,138 @@ fn two_runs_and_two_snapshots_are_compared() {
     assert_eq!((&document["counts"]["blocked"], &document["counts"]["unblocked"]), (&1.into(), &1.into()));
     let ids: Vec<_> = document["changed"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["good.jsonl#2", "bad.jsonl#1"]);
+    // Of what differs, an entry that cannot be read takes nothing away.
+    assert_eq!(code(&diff(&[&["snapshot", "other", "--allow-unreadable"], &traffic[..]].concat())), 1);
     let refused = diff(&["snapshot", "other"]);
     assert!(code(&refused) == 2 && String::from_utf8_lossy(&refused.stderr).contains("give --traffic"), "{refused:?}");
+}
+
+#[test]
+fn a_gate_stays_shut_where_nothing_or_not_all_was_read() {
+    let folder = folder();
+    for (name, content) in [("empty.jsonl", ""), ("broken.jsonl", "nothing\nat all\n")] {
+        std::fs::write(folder.path().join(name), content).unwrap();
+    }
+    let good = std::fs::read_to_string(folder.path().join("good.jsonl")).unwrap();
+    std::fs::write(folder.path().join("half.jsonl"), good + "nothing\n").unwrap();
+    let run = |traffic: &str, more: &[&str]| {
+        let arguments = ["--snapshot", "snapshot", "--engine", "native", "--format", "json", "--traffic", traffic];
+        let output = replay(folder.path(), "waf", &[&arguments[..], more].concat()).output().unwrap();
+        (code(&output), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let gate = ["--fail-on", "blocked"];
+    for (traffic, why) in [("empty.jsonl", "no request was replayed"), ("broken.jsonl", "no request was replayed")] {
+        let (code, said) = run(traffic, &gate);
+        assert!(code == 2 && said.contains(why), "{traffic}: {code} {said}");
+        assert_eq!(run(traffic, &[&gate[..], &["--allow-unreadable"]].concat()).0, 2);
+        assert_eq!(run(traffic, &[]).0, 0, "without a gate it tells what it has found");
+    }
+    let (code_of_half, said) = run("half.jsonl", &gate);
+    assert!(code_of_half == 1 && said.contains("1 entry of the recording could not be read"), "{said}");
+    assert_eq!(run("half.jsonl", &[&gate[..], &["--allow-unreadable"]].concat()).0, 0);
+
+    let diff = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palisade-replay"));
+        let output = command.current_dir(folder.path()).arg("diff").args(arguments).output().unwrap();
+        (code(&output), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for traffic in ["empty.jsonl", "broken.jsonl"] {
+        let (code, said) = diff(&["snapshot", "snapshot", "--engine", "native", "--traffic", traffic]);
+        assert!(code == 2 && said.contains("no request was compared"), "{traffic}: {code} {said}");
+    }
+    assert_eq!(diff(&["snapshot", "snapshot", "--engine", "native", "--traffic", "half.jsonl"]).0, 1);
+    assert_eq!(diff(&["snapshot", "snapshot", "--engine", "native", "--traffic", "good.jsonl"]).0, 0);
+}
+
+/// A filter that lets everything pass and dies in its timer, which runs every 100 ms.
+const DIES: &str = r#"(module
+  (import "env" "proxy_set_tick_period_milliseconds" (func $tick_period (param i32) (result i32)))
+  (memory (export "memory") 1)
+  (func (export "proxy_on_memory_allocate") (param i32) (result i32) (i32.const 1024))
+  (func (export "proxy_on_context_create") (param i32 i32))
+  (func (export "proxy_on_configure") (param i32 i32) (result i32)
+    (drop (call $tick_period (i32.const 100)))
+    (i32.const 1))
+  (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32) (i32.const 0))
+  (func (export "proxy_on_request_body") (param i32 i32 i32) (result i32) (i32.const 0))
+  (func (export "proxy_on_response_headers") (param i32 i32 i32) (result i32) (i32.const 0))
+  (func (export "proxy_on_response_body") (param i32 i32 i32) (result i32) (i32.const 0))
+  (func (export "proxy_on_tick") (param i32) unreachable))"#;
+
+#[test]
+fn a_timer_that_dies_shuts_the_gate() {
+    let folder = folder();
+    std::fs::write(folder.path().join("dies.wasm"), wat::parse_str(DIES).unwrap()).unwrap();
+    let run = |format: &str, more: &[&str]| {
+        let arguments = ["--snapshot", "snapshot", "--traffic", "good.jsonl", "--format", format];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palisade-replay"));
+        command.current_dir(folder.path()).args(["run", "--filter", "dies.wasm"]).args(arguments).args(more);
+        command.output().unwrap()
+    };
+    let found = run("json", &["--fail-on", "blocked"]);
+    assert_eq!(code(&found), 1, "{found:?}");
+    let document = document(&found);
+    assert_eq!(effects(&document), ["passed", "passed"]);
+    let faults = &document["totals"]["timer_faults"];
+    assert!(faults["count"].as_u64() >= Some(1) && faults["first"][0]["id"] == "on_tick", "{faults}");
+    assert_eq!(code(&run("json", &[])), 0);
+    let junit = String::from_utf8(run("junit", &["--fail-on", "blocked"]).stdout).unwrap();
+    assert!(junit.contains("<error ") && junit.contains("classname=\"timers\""), "{junit}");
+}
+
+/// The snapshot of [`folder`] with routes that have the same chain, and a global chain without any plugin.
+fn routed(folder: &Path, name: &str, routes: &[&str]) {
+    let (_, mut snapshot) = open(&std::fs::read(folder.join("snapshot")).unwrap()).unwrap();
+    let chain = std::mem::take(&mut snapshot.global);
+    snapshot.routes = routes
+        .iter()
+        .map(|name| RouteChain { name: (*name).to_owned(), steps: chain.clone(), ..RouteChain::default() })
+        .collect();
+    std::fs::write(folder.join(name), seal(&snapshot).encode_to_vec()).unwrap();
+}
+
+#[test]
+fn two_sides_put_requests_without_a_route_in_the_same_place() {
+    let folder = folder();
+    for (name, routes) in [("one", &["shop"][..]), ("two", &["shop", "blog"]), ("other", &["store"])] {
+        routed(folder.path(), name, routes);
+    }
+    let diff = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_palisade-replay"));
+        command.current_dir(folder.path()).arg("diff").args(arguments);
+        command.args(["--engine", "native", "--format", "json", "--allow-unreadable", "--traffic", "bad.jsonl"]);
+        command.output().unwrap()
+    };
+    let routes = |document: &Value| {
+        ["a", "b"].map(|side| {
+            let facts = document[side]["about"]["facts"].as_array().unwrap().clone();
+            let route = facts.into_iter().find(|fact| fact["name"] == "route");
+            route.map_or_else(String::new, |route| route["value"].as_str().unwrap().to_owned())
+        })
+    };
+    const NONE: &str = "none: the global chain";
+    for (arguments, unblocked, expected) in [
+        // A second route is no change of what requests without one meet.
+        (&["one", "two"][..], 0, [NONE, NONE]),
+        (&["two", "one"], 0, [NONE, NONE]),
+        (&["one", "other"], 0, [NONE, NONE]),
+        (&["one", "one"], 0, ["shop", "shop"]),
+        // A route of one side alone: the other runs the global chain, and says so.
+        (&["one", "two", "--route", "shop"], 0, ["shop", "shop"]),
+        (&["two", "one", "--route", "blog"], 1, ["blog", NONE]),
+        // A route that has another name.
+        (&["one", "other", "--route", "shop", "--route-b", "store"], 0, ["shop", "store"]),
+        (&["one", "one", "--route", "shop", "--route-b", ""], 1, ["shop", NONE]),
+    ] {
+        let output = diff(arguments);
+        assert_eq!(code(&output), i32::from(unblocked > 0), "{arguments:?}: {output:?}");
+        let document = document(&output);
+        assert_eq!(document["counts"]["unblocked"], unblocked, "{arguments:?}: {document}");
+        assert_eq!(routes(&document), expected, "{arguments:?}");
+    }
+    let output = diff(&["one", "two", "--route", "wiki"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(code(&output) == 2 && said.contains("neither snapshot has the route `wiki`"), "{said}");
 }
 
 #[test]
@@ -163,7 +299,7 @@ fn entities_are_compiled_on_the_way() {
     std::fs::create_dir(&entities).unwrap();
     let rule = r#"SecRule ARGS:q \"@streq evil\" \"id:7,phase:2,deny,status:403,log\""#;
     let waf = format!("kind: waf-config\nid: w\nname: W\nrules: [\"SecRuleEngine On\", \"{rule}\"]\n");
-    std::fs::write(entities.join("waf.yaml"), waf).unwrap();
+    std::fs::write(entities.join("waf.yaml"), &waf).unwrap();
     let policy =
         "kind: threat-policy\nid: p\nname: P\ndry_run: false\ntiers: [{ min_score: 90, action: deny, status: 418 }]\n";
     std::fs::write(entities.join("policy.yaml"), policy).unwrap();
@@ -186,6 +322,18 @@ fn entities_are_compiled_on_the_way() {
     let both = replay(folder.path(), "preset", &arguments).env("PALISADE_BIN", &palisade).output().unwrap();
     let said = String::from_utf8_lossy(&both.stderr).into_owned();
     assert!(code(&both) == 0 && said.contains("snapshot is not what entities compiles to"), "{said}");
+    // What is wrong with the entities is told with its file and its place.
+    std::fs::write(entities.join("more.yaml"), "kind: waf-config\nid: m\nname: M\nenabled: maybe\n").unwrap();
+    let wrong = run("preset");
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(code(&wrong) == 2 && said.contains("more.yaml: ") && said.contains("/enabled"), "{said}");
+    // And what is only odd, where it is replayed all the same.
+    std::fs::remove_file(entities.join("more.yaml")).unwrap();
+    std::fs::write(entities.join("waf.yaml"), format!("{waf}crs: {{ paranoia_level: 2 }}\n")).unwrap();
+    let odd = run("preset");
+    let said = String::from_utf8_lossy(&odd.stderr).into_owned();
+    assert!(code(&odd) == 0 && said.contains("warning: ") && said.contains("crs options have no effect"), "{said}");
+    std::fs::write(entities.join("waf.yaml"), &waf).unwrap();
     // The entities have nothing for a filter of this name.
     let refused = run("noop");
     assert_eq!(code(&refused), 2);

@@ -1,6 +1,7 @@
 //! Bodies that go with questions, in a real gateway: large ones, many at once, clients that leave, links and configurations that end
 //! meanwhile; and messages that change where a gateway cannot hold their headers.
 
+use std::net::Ipv4Addr;
 use std::thread;
 
 use palisade_tests::bootstrap::wasm_filter;
@@ -59,31 +60,42 @@ fn the_largest_body_is_scanned_as_a_whole_beside_others() {
     gateway.is_well();
 }
 
+/// A caller of its own.
+fn caller(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 0, number)
+}
+
 #[test]
 fn bodies_are_bounded_and_end_with_their_clients() {
     let gateway = gateway(&[("stall", scan("stall")), ("scan", scan("scan")), ("now", now())]);
     let granted = snapshot::ASK_WINDOW / snapshot::ASK_CHUNK as u64;
-    // More than are under way at once: of all of them, no more is sent than may be.
-    let most = exchange::MAX_SENDINGS as u64;
-    let stalled: Vec<Connection> = (1..=most)
-        .map(|number| {
-            let mut connection = Connection::open(gateway.to).unwrap();
+    // As many as a worker has places, of as many callers as that takes: of all of them, no more is sent than may be.
+    let (most, own) = (exchange::MAX_SENDINGS as u64, exchange::MAX_SENDINGS_OF_CALLER as u64);
+    let callers: Vec<Ipv4Addr> = (1..=most / own).map(|number| caller(u8::try_from(number).unwrap())).collect();
+    let mut stalled = Vec::new();
+    for source in &callers {
+        for _ in 0..own {
+            let mut connection = Connection::open_from(*source, gateway.to).unwrap();
             connection.write(&upload("/stall", 200_000).encode()).unwrap();
-            gateway.questions(number);
-            connection
-        })
-        .collect();
+            stalled.push(connection);
+            gateway.questions(stalled.len() as u64);
+        }
+        let further = upload("/scan", 100).send_from(*source, gateway.to).unwrap();
+        assert_eq!(further.status, 503, "the caller {source} has its share");
+    }
+    let refused = callers.len() as u64 + 1;
     let sent = (most * granted).min((exchange::MAX_UNDER_WAY / snapshot::ASK_CHUNK) as u64);
     until("the chunks", &gateway, || gateway.control.seen().chunks() == sent);
-    assert_eq!(gateway.status(&upload("/scan", 100)), 503, "one more has no answer");
+    let further = upload("/scan", 100).send_from(caller(99), gateway.to).unwrap();
+    assert_eq!(further.status, 503, "one more has no answer, of any caller");
     assert_eq!(gateway.status(&Request::get("/now")), 403, "other questions have");
-    assert_eq!(gateway.unanswered(), 1);
+    assert_eq!(gateway.unanswered(), refused);
     assert_eq!(gateway.control.seen().chunks(), sent);
     // Each takes its place along, and the control plane learns it.
     drop(stalled);
     until("the end of all", &gateway, || gateway.control.seen().abandoned() == most);
     assert_eq!(gateway.status(&upload("/scan", LARGEST)), 200);
-    assert_eq!((gateway.control.seen().taking(), gateway.unanswered()), (0, 1));
+    assert_eq!((gateway.control.seen().taking(), gateway.unanswered()), (0, refused));
     gateway.is_well();
 }
 

@@ -171,10 +171,7 @@ fn sorted(mut entries: Entries, begin: Time) -> Entries {
 
 /// About how many bytes an entry has in memory.
 fn weight(item: &Item) -> usize {
-    let Ok(entry) = item else { return 256 };
-    let (request, response) = (&entry.exchange.request, &entry.exchange.response);
-    let headers = request.headers.iter().chain(&response.headers).map(|(name, value)| name.len() + value.len() + 48);
-    512 + headers.sum::<usize>() + request.body.len() + request.wire.len() + response.body.len()
+    item.as_ref().map_or(256, Entry::weight)
 }
 
 impl Head {

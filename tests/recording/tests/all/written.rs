@@ -124,6 +124,8 @@ fn a_recording_is_compressed_by_its_name() {
         writer.write(&entry).unwrap();
         writer.finish().unwrap();
         assert!(std::fs::read(&path).unwrap().starts_with(begin));
+        // Secrets may be in it.
+        assert_eq!(std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&path).unwrap()) & 0o777, 0o600);
         let read = recording::open(&[path], &Options::default()).unwrap().next().unwrap().unwrap();
         assert_eq!(read.exchange, entry.exchange);
     }

@@ -19,6 +19,8 @@ const TEXT: usize = 2_048;
 const COUNTERS: usize = 4_096;
 /// Of these, how many are listed.
 const LISTED: usize = 50;
+/// A hold that differs by this or less is the same, in milliseconds: what is held goes on at the next tick of its filter.
+const TICK_MILLIS: u64 = 200;
 /// A score that differs by less is the same.
 const NOTHING: f64 = 1e-9;
 
@@ -75,6 +77,7 @@ struct Verdict {
     effect: Effect,
     status: u16,
     action: Rc<str>,
+    held_millis: u64,
     score: f64,
     plugin: Rc<str>,
     reason: Box<str>,
@@ -122,6 +125,7 @@ impl<'a> Run<'a> {
             effect: row.effect,
             status: row.status,
             action: self.word(&row.action),
+            held_millis: row.held_millis,
             score: row.score,
             plugin: self.word(&row.plugin),
             reason: row.reason.as_str().into(),
@@ -192,18 +196,18 @@ impl<'a> Run<'a> {
 
     fn kind(&self, before: &Verdict, after: &Verdict) -> Option<Kind> {
         let is = |effect| (before.effect == effect, after.effect == effect);
-        let answer = |verdict: &Verdict| (verdict.effect, verdict.status);
+        let answer = |verdict: &Verdict| (verdict.effect, verdict.status, Rc::clone(&verdict.action));
         if is(Effect::Failed) == (false, true) {
             Some(Kind::Failed)
         } else if is(Effect::Blocked) == (false, true) {
             Some(Kind::Blocked)
         } else if is(Effect::Blocked) == (true, false) {
             Some(Kind::Unblocked)
-        } else if answer(before) != answer(after) || before.action != after.action {
+        } else if answer(before) != answer(after) || before.held_millis.abs_diff(after.held_millis) > TICK_MILLIS {
             Some(Kind::Answer)
         } else if (before.score - after.score).abs() > self.options.score.max(NOTHING) {
             Some(Kind::Score)
-        } else if before.rules != after.rules {
+        } else if before.rules != after.rules || before.plugin != after.plugin {
             Some(Kind::Rules)
         } else {
             None
@@ -242,6 +246,7 @@ impl Verdict {
             effect: self.effect,
             status: self.status,
             action: self.action.to_string(),
+            held_millis: self.held_millis,
             score: self.score,
             plugin: self.plugin.to_string(),
             reason: self.reason.to_string(),

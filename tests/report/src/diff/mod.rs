@@ -133,11 +133,11 @@ pub enum Kind {
     Blocked,
     /// It is blocked in A, not in B.
     Unblocked,
-    /// Another effect, status or action.
+    /// Another effect, status or action, or held for more than 200 ms longer or shorter.
     Answer,
     /// Another score, by more than the threshold.
     Score,
-    /// Other rules match.
+    /// Other rules match, or another plugin decides.
     Rules,
 }
 
@@ -194,6 +194,9 @@ pub struct Outcome {
     pub status: u16,
     /// The action that was decided on.
     pub action: String,
+    /// How long it was held on the replay's clock, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub held_millis: u64,
     /// The score.
     pub score: f64,
     /// The plugin that decided or had something to say; empty where none had.
@@ -215,7 +218,8 @@ impl Diff {
         if self.differs() { "differs" } else { "same" }
     }
 
-    /// Writes one JSON document: `palisade_diff` (its version), `result` (see [`Diff::word`]), and the fields of [`Diff`].
+    /// Writes one JSON document: `palisade_diff` (its version), `result` (see [`Diff::word`]), `bad_entries` (how many of `a` and of
+    /// `b` could not be read, and so were not compared), and the fields of [`Diff`].
     ///
     /// # Errors
     /// The output cannot be written.
@@ -224,11 +228,19 @@ impl Diff {
         struct Document<'a> {
             palisade_diff: u64,
             result: &'static str,
+            bad_entries: Unread,
             #[serde(flatten)]
             diff: &'a Diff,
         }
+        #[derive(Serialize)]
+        struct Unread {
+            a: u64,
+            b: u64,
+        }
         let mut out = BufWriter::new(out);
-        serde_json::to_writer_pretty(&mut out, &Document { palisade_diff: VERSION, result: self.word(), diff: self })?;
+        let bad_entries = Unread { a: self.a.totals.bad_entries.count, b: self.b.totals.bad_entries.count };
+        let document = Document { palisade_diff: VERSION, result: self.word(), bad_entries, diff: self };
+        serde_json::to_writer_pretty(&mut out, &document)?;
         out.write_all(b"\n")?;
         out.flush()
     }
@@ -271,11 +283,15 @@ impl Kind {
             Self::Failed => "newly failed",
             Self::Blocked => "newly blocked",
             Self::Unblocked => "no longer blocked",
-            Self::Answer => "other effect, status or action",
+            Self::Answer => "other effect, status, action or hold",
             Self::Score => "other score",
-            Self::Rules => "other rules",
+            Self::Rules => "other rules or plugin",
         }
     }
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// What is said where nothing else differs.

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use super::{Changed, Diff, Kind, Outcome, SAME, Side, Single, rules};
 use crate::sink::{Grid, Screen, Tone, first_of, heading, paint, side};
-use crate::text::{commas, counted, escaped, score};
+use crate::text::{commas, counted, escaped, score, span};
 use crate::totals::Top;
 
 /// Rules in a row.
@@ -93,11 +93,20 @@ fn row(grid: &mut Grid, changed: &Changed, screen: &Screen) {
     ]);
 }
 
-/// `blocked 403`, and the action where nothing else differs.
+/// `blocked 403`, and the action, how long it was held or the plugin where nothing else differs.
 pub(super) fn words(one: &Outcome, other: &Outcome) -> String {
     let words = format!("{} {}", one.effect.word(), one.status);
-    let same = one.effect == other.effect && one.status == other.status;
-    if same && one.action != other.action { format!("{words} {}", one.action) } else { words }
+    if one.effect != other.effect || one.status != other.status {
+        words
+    } else if one.action != other.action {
+        format!("{words} {}", one.action)
+    } else if one.held_millis != other.held_millis {
+        format!("{words} held {}", span(one.held_millis))
+    } else if one.plugin != other.plugin {
+        format!("{words} {}", one.plugin).trim_end().to_owned()
+    } else {
+        words
+    }
 }
 
 fn rule_list(out: &mut impl Write, title: &str, rules: &Top, screen: &Screen) -> io::Result<()> {

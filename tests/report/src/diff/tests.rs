@@ -227,6 +227,50 @@ fn rules_and_scores_alone_are_differences() {
 }
 
 #[test]
+fn a_hold_and_the_plugin_are_differences() {
+    let held = |millis| {
+        let (effect, action) = (Effect::Slowed, "tarpit".to_owned());
+        [Row { effect, action, held_millis: millis, plugin: "threat-response".to_owned(), ..row(1) }]
+    };
+    let of = |a: &[Row], b: &[Row]| compared(a, b, &Options::default());
+    // What is held goes on at a tick.
+    assert_eq!(of(&held(100), &held(300)).word(), "same");
+    let diff = of(&held(100), &held(30_000));
+    assert_eq!((diff.counts.answer, diff.counts.same), (1, 0));
+    let changed = &diff.changed[0];
+    assert_eq!((changed.kind, changed.before.held_millis, changed.after.held_millis), (Kind::Answer, 100, 30_000));
+    let mut table = Vec::new();
+    diff.table(&mut table, &Screen::plain(110)).unwrap();
+    let table = String::from_utf8(table).unwrap();
+    assert!(table.contains("slowed 200 held 100 ms") && table.contains("slowed 200 held 30"), "{table}");
+    let other = [Row { plugin: "bot-guard".to_owned(), ..held(100)[0].clone() }];
+    let diff = of(&held(100), &other);
+    assert_eq!((diff.counts.rules, &*diff.changed[0].before.plugin), (1, "threat-response"));
+}
+
+#[test]
+fn entries_that_cannot_be_read_are_counted_beside_the_result() {
+    let with = |bad: u64| {
+        let out = SharedOut::default();
+        let (mut sink, mut totals) = (Box::new(Json::new(out.clone(), &about()).unwrap()), Totals::new());
+        totals.add(&row(1));
+        sink.row(&row(1)).unwrap();
+        for number in 0..bad {
+            let bad = crate::BadEntryText { id: format!("a.har#{number}"), why: "no method".to_owned() };
+            totals.bad(&bad);
+            sink.bad(&bad).unwrap();
+        }
+        sink.end(&totals, &about()).unwrap();
+        String::from_utf8(out.0.take()).unwrap()
+    };
+    let diff = diff(reader("a", &with(0)), reader("b", &with(3)), &Options::default()).unwrap();
+    let mut json = Vec::new();
+    diff.json(&mut json).unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!((&document["result"], &document["bad_entries"]), (&"same".into(), &serde_json::json!({"a": 0, "b": 3})));
+}
+
+#[test]
 fn the_order_of_requests_does_not_matter() {
     let mut dice = Dice(13);
     let a: Vec<_> = (0..2_000).map(row).collect();

@@ -20,7 +20,8 @@ const NAME: usize = 512;
 const FAULT: usize = 16 << 10;
 
 /// Writes a `testsuites` with one `testsuite`, and in it a `testcase` per request: `classname` is the recording's file,
-/// `name` the id and the request line. An entry that cannot be read is a skipped one. The counts stand in the head, so
+/// `name` the id and the request line. An entry that cannot be read is a skipped one, a timer that died an error of the class
+/// `timers`. The counts stand in the head, so
 /// the cases wait in a temporary file.
 pub struct Junit<W: Write> {
     out: BufWriter<W>,
@@ -109,6 +110,14 @@ impl<W: Write> Sink for Junit<W> {
     }
 
     fn end(mut self: Box<Self>, totals: &Totals, about: &About) -> io::Result<()> {
+        let summary = totals.summary();
+        for (number, fault) in (1..).zip(&summary.timer_faults.first) {
+            self.counts.tests += 1;
+            self.counts.errors += 1;
+            let message = fault.what.lines().next().unwrap_or_default().to_owned();
+            let verdict = Verdict { element: "error", kind: "failed", message, text: fault.what.clone() };
+            self.case(&format!("timers#{number}"), &fault.id, 0, Some(&verdict))?;
+        }
         let title = if about.title.is_empty() { "palisade-replay" } else { &about.title };
         let Counts { tests, failures, errors, skipped, micros } = &self.counts;
         let (title, time) = (clean(title), seconds(*micros));
@@ -130,7 +139,7 @@ impl<W: Write> Sink for Junit<W> {
                 suite.get_mut().write_all(b"\n")?;
                 io::copy(&mut spool, suite.get_mut())?;
                 let mut text = Vec::new();
-                table::totals(&mut text, &totals.summary(), about, &Screen::plain(100))?;
+                table::totals(&mut text, &summary, about, &Screen::plain(100))?;
                 let text = String::from_utf8_lossy(&text);
                 suite.create_element("system-out").write_text_content(BytesText::new(&clean_lines(&text)))?;
                 Ok(())

@@ -3,7 +3,7 @@ use quick_xml::events::Event;
 use serde_json::Value;
 
 use super::*;
-use crate::fixture::{Dice, about, bad, golden, rows, written};
+use crate::fixture::{Dice, SharedOut, about, bad, golden, rows, written};
 use crate::row::Effect;
 use crate::totals::Summary;
 
@@ -124,6 +124,32 @@ fn junit_counts_what_the_caller_calls_a_failure() {
         let xml = junit(FailOn { blocked, changed });
         assert_eq!(counted(&xml), ([8, failures, 1, 1], [8, failures, 1, 1]), "{blocked} {changed}");
     }
+}
+
+#[test]
+fn a_timer_that_died_is_in_every_output() {
+    let made = |make: &dyn Fn(SharedOut) -> Box<dyn Sink>| {
+        let out = SharedOut::default();
+        let (mut sink, mut totals) = (make(out.clone()), Totals::new());
+        for row in rows() {
+            totals.add(&row);
+            sink.row(&row).unwrap();
+        }
+        totals.timer_fault("on_tick <1>", "unreachable\n  backtrace");
+        sink.end(&totals, &about()).unwrap();
+        String::from_utf8(out.0.take()).unwrap()
+    };
+    let xml = made(&|out| Box::new(Junit::new(out, FailOn { blocked: true, changed: false })));
+    let without = rows().len() as u64;
+    assert_eq!(counted(&xml), ([without + 1, 2, 2, 0], [without + 1, 2, 2, 0]), "{xml}");
+    assert!(xml.contains("classname=\"timers\"") && xml.contains("on_tick &lt;1&gt;"), "{xml}");
+    let json = made(&|out| Box::new(Json::new(out, &about()).unwrap()));
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(document["totals"]["timer_faults"]["count"], 1);
+    let table = made(&|out| Box::new(Table::new(out, Screen::plain(100))));
+    assert!(table.contains("Timers that died") && table.contains("on_tick <1>"), "{table}");
+    let page = made(&|out| Box::new(Html::new(out)));
+    assert!(page.contains("Timers that died") && page.contains("on_tick &lt;1&gt;"));
 }
 
 #[test]

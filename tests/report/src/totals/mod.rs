@@ -87,7 +87,7 @@ impl Totals {
             self.latency.add(row.micros);
         }
         if let Some(fault) = &row.fault {
-            self.add_fault(row, fault);
+            self.counts.faults.add(&row.id, fault);
         }
         self.paths.add(name(row.path_only()).as_ref(), "", blocked);
         self.callers.add(name(&row.caller).as_ref(), "", blocked);
@@ -108,6 +108,11 @@ impl Totals {
         if !row.notes.is_empty() {
             self.counts.notes.requests += 1;
         }
+    }
+
+    /// Counts a fault that was no request's: in a callback, and what it says.
+    pub fn timer_fault(&mut self, callback: &str, what: &str) {
+        self.counts.timer_faults.add(callback, what);
     }
 
     /// Counts an entry that could not be read.
@@ -164,14 +169,6 @@ impl Totals {
         match actions.get_mut(action) {
             Some(count) => *count += 1,
             None => drop(actions.insert(action.to_owned(), 1)),
-        }
-    }
-
-    fn add_fault(&mut self, row: &Row, fault: &str) {
-        let faults = &mut self.counts.faults;
-        faults.count += 1;
-        if faults.first.len() < FIRST {
-            faults.first.push(Fault { id: row.id.clone(), what: head(fault, REASON).into_owned() });
         }
     }
 }

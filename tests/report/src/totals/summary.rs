@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::latency::Latency;
 use super::timeline::Timeline;
 use super::top::Top;
+use super::{FIRST, REASON};
 use crate::row::{Effect, Row};
+use crate::text::head;
 
 /// The totals of a replay: what `totals` is in the JSON document.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -36,6 +38,9 @@ pub struct Summary {
     pub held: Held,
     /// The requests that the filter died of.
     pub faults: Faults,
+    /// The faults that were no request's: a timer of a filter died. Their ids are the callbacks.
+    #[serde(default, skip_serializing_if = "Faults::is_empty")]
+    pub timer_faults: Faults,
     /// The entries that could not be read and are in no other figure here.
     pub bad_entries: Unreadable,
     /// What the recording did not tell or what was guessed.
@@ -82,7 +87,7 @@ pub struct Held {
     pub longest_millis: u64,
 }
 
-/// The requests that the filter died of.
+/// What the filter died of.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Faults {
     /// How many.
@@ -91,10 +96,26 @@ pub struct Faults {
     pub first: Vec<Fault>,
 }
 
+impl Faults {
+    /// Whether there was none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Counts one; `what` is cut.
+    pub(super) fn add(&mut self, id: &str, what: &str) {
+        self.count += 1;
+        if self.first.len() < FIRST {
+            self.first.push(Fault { id: id.to_owned(), what: head(what, REASON).into_owned() });
+        }
+    }
+}
+
 /// One of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// The request.
+    /// The request, or the callback of a timer.
     pub id: String,
     /// The trap and its backtrace, at most 4 KiB of it.
     pub what: String,

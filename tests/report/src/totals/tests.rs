@@ -80,9 +80,13 @@ fn faults_bad_entries_and_notes_are_counted_and_the_first_kept() {
         let note = if id % 3 == 0 { "the body is cut" } else { "the host is a guess" };
         totals.add(&Row { fault: Some("x".repeat(9_000)), notes: vec![note.to_owned()], held_millis: id, ..row(id) });
         totals.bad(&BadEntryText { id: format!("b.har#{id}"), why: "line 3: no method".to_owned() });
+        totals.timer_fault("on_tick", "unreachable");
     }
     let summary = totals.summary();
     assert_eq!((summary.faults.count, summary.faults.first.len()), (150, 100));
+    assert_eq!((summary.timer_faults.count, summary.timer_faults.first.len()), (150, 100));
+    let dead = Fault { id: "on_tick".to_owned(), what: "unreachable".to_owned() };
+    assert_eq!(summary.timer_faults.first[99], dead);
     assert!(summary.faults.first.iter().all(|fault| fault.what.len() <= REASON + 3));
     assert_eq!((summary.bad_entries.count, summary.bad_entries.first.len()), (150, 100));
     assert_eq!(summary.bad_entries.first[99], "b.har#100: line 3: no method");

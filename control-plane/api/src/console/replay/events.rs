@@ -157,7 +157,7 @@ fn entry(event: &FoundEvent, entities: &EntitySet) -> Option<(Option<String>, Va
 }
 
 /// The name by which snapshots know a route.
-pub(super) fn route_name(entities: &EntitySet, id: &str) -> String {
+fn route_name(entities: &EntitySet, id: &str) -> String {
     entities.get::<Route>(id).map_or(id, |route| route.envoy_route_name(&route.head)).to_owned()
 }
 

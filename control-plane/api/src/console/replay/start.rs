@@ -9,7 +9,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::events::route_name;
 use super::{Replaying, State, describe, jobs, refused};
 use crate::console::body::{self, Body};
 use crate::console::state::{Console, node};
@@ -21,7 +20,7 @@ use entities::{
     BatchEntry, BatchWrite, DEFAULT_GROUP, Entity as _, EntitySet, FieldProblem, GlobalConfig, Proposal, Replacement,
     Route, WriteError, registry,
 };
-use replays::NewJob;
+use replays::{NewJob, RouteNames};
 
 /// The changes of a replay, at most.
 const MAX_CHANGES: usize = 50;
@@ -40,8 +39,8 @@ struct ReplayStartBody {
     changes: Vec<ReplayChangeBody>,
     /// The group of gateways. Default `default`.
     group: Option<String>,
-    /// The id of the route that requests take whose recording names none; without it they take the global chain alone, unless there is only
-    /// one route.
+    /// The id of the route that requests take whose recording names none, before and after the changes; where it does not exist, they
+    /// take the global chain alone. Without it they take the only route, if it is the same before and after, else the global chain.
     route: Option<String>,
 }
 
@@ -71,14 +70,7 @@ async fn start(
     replaying.replays.may_start(&recording).await.map_err(|error| refused(&error))?;
     let group = group.unwrap_or_else(|| DEFAULT_GROUP.to_owned());
     let Proposal { before, after, warnings } = propose(&console, &changes).await?;
-    let route = match route {
-        Some(id) if after.get::<Route>(&id).is_none() && before.get::<Route>(&id).is_none() => {
-            let problem = FieldProblem::new("/route", format!("there is no route `{}`", id.escape_debug()));
-            return Err(ApiError::invalid(vec![problem.expected("the id of a route")]));
-        }
-        Some(id) => route_name(&after, &id),
-        None => String::new(),
-    };
+    let route = route.map(|id| route_names(&before, &after, &group, &id)).transpose()?;
     let turn = tokio::time::timeout(WAIT, Arc::clone(&replaying.compiling).acquire_owned()).await;
     let Ok(Ok(turn)) = turn else {
         let message = "the snapshots of another replay are being made; try again in a few seconds";
@@ -96,6 +88,25 @@ async fn start(
     let job = replaying.replays.start(new).await.map_err(|error| refused(&error))?;
     let warnings: Vec<String> = warnings.into_iter().map(|(_, warning)| warning).collect();
     Ok(Json(json!({ "done": true, "node": node(), "job": jobs::shown(&job), "warnings": warnings })))
+}
+
+/// The names of a route before and after the changes, each empty where gateways of the group do not have it.
+fn route_names(before: &EntitySet, after: &EntitySet, group: &str, id: &str) -> Result<RouteNames, ApiError> {
+    let name = |set: &EntitySet| {
+        let route = set.get::<Route>(id).filter(|route| route.is_in(group))?;
+        Some(route.envoy_route_name(&route.head).to_owned())
+    };
+    let names = (name(before), name(after));
+    if names == (None, None) {
+        let shown = id.escape_debug();
+        let why = match before.get::<Route>(id).or_else(|| after.get::<Route>(id)) {
+            Some(_) => format!("the route `{shown}` is not one of the group `{}`", group.escape_debug()),
+            None => format!("there is no route `{shown}`"),
+        };
+        return Err(ApiError::invalid(vec![FieldProblem::new("/route", why).expected("the id of a route")]));
+    }
+    let (before, after) = names;
+    Ok(RouteNames { before: before.unwrap_or_default(), after: after.unwrap_or_default() })
 }
 
 /// What the changes lead to, judged as a save would be.

@@ -65,7 +65,7 @@ impl Collection<'_> {
                 .leads_to(StatusCode::CREATED, &self.id("patch"), "id", "/id")
                 .leads_to(StatusCode::CREATED, &self.id("delete"), "id", "/id")
                 .fails(StatusCode::BAD_REQUEST, "invalid_entity", "the document is wrong; `errors` has each field.")
-                .store_may_be_full(),
+                .store_may_refuse(),
         };
         operation.fails(StatusCode::CONFLICT, "conflict", "an entity with this id exists already.").reads_a_body()
     }
@@ -130,7 +130,7 @@ impl Collection<'_> {
                 "in_use",
                 "others refer to it, or it cannot be deleted; `errors` has the references.",
             );
-        let operation = self.one(operation).conditional().store_may_be_full();
+        let operation = self.one(operation).conditional().store_may_refuse();
         match self.kind.singleton {
             Some(_) => operation,
             None => self.written(operation, StatusCode::OK, "The entity before it was deleted."),
@@ -189,7 +189,7 @@ impl Collection<'_> {
             .conditional()
             .fails(StatusCode::BAD_REQUEST, "invalid_entity", "the document is wrong; `errors` has each field.")
             .reads_a_body()
-            .store_may_be_full();
+            .store_may_refuse();
         self.written(operation, StatusCode::OK, "The entity after the change.")
     }
 
@@ -230,7 +230,7 @@ pub(in crate::rest) trait Common: Sized {
     /// What can be wrong with a JSON body before it is looked into.
     fn reads_a_body(self) -> Self;
     /// A write.
-    fn store_may_be_full(self) -> Self;
+    fn store_may_refuse(self) -> Self;
 }
 
 impl Common for Operation {
@@ -278,11 +278,16 @@ impl Common for Operation {
             .fails(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "the body has another media type.")
     }
 
-    fn store_may_be_full(self) -> Operation {
+    fn store_may_refuse(self) -> Operation {
         self.fails(
             StatusCode::INSUFFICIENT_STORAGE,
             "insufficient_storage",
             "the volume or `--max-store-mib` is full; nothing was written.",
+        )
+        .fails(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "busy",
+            "other control planes change entities all the time; nothing was written.",
         )
     }
 }

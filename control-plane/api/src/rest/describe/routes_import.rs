@@ -33,7 +33,7 @@ pub(in crate::rest) fn import(of: Collection<'_>) -> Operation {
         .fails(StatusCode::REQUEST_TIMEOUT, "too_slow", "the body was not received in time.")
         .fails(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "the body exceeds 50 MiB.")
         .fails(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "the body has another media type.")
-        .store_may_be_full()
+        .store_may_refuse()
 }
 
 /// What an import is answered with.

@@ -49,7 +49,7 @@ spec:
         {{- with .Values.store.embedded.maxMib }}
         - { name: PALISADE_MAX_STORE_MIB, value: {{ int . | quote }} }
         {{- end }}
-        {{- else if .Values.store.external.urlSecret }}
+        {{- else if and (eq .Values.store.type "external") .Values.store.external.urlSecret }}
         - name: PALISADE_STORE
           valueFrom:
             secretKeyRef: {{ toJson .Values.store.external.urlSecret }}
@@ -72,6 +72,7 @@ spec:
         {{- with .Values.admin.hosts }}
         - { name: PALISADE_ADMIN_HOST, value: {{ join "," . | quote }} }
         {{- end }}
+        - { name: PALISADE_REPLAY_MAX_MEMORY_MIB, value: {{ int .Values.replay.maxMemoryMib | quote }} }
         {{- if .Values.events.stdout }}
         - { name: PALISADE_EVENTS_STDOUT, value: "true" }
         {{- end }}

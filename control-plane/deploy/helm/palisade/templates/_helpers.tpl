@@ -77,7 +77,9 @@ ports:
 {{- define "palisade.check" -}}
 {{- $store := .Values.store -}}
 {{- if and (eq $store.type "embedded") (ne (int .Values.replicas) 1) }}{{ fail "store.type embedded is a file with one writer: set replicas to 1, or take a shared store" }}{{ end -}}
-{{- if eq $store.type "external" -}}
+{{- if ne $store.type "external" -}}
+{{- if or $store.external.url $store.external.urlSecret }}{{ fail (printf "store.external is for store.type external, and store.type is %s: take away store.external.url and store.external.urlSecret, or change the type" $store.type) }}{{ end -}}
+{{- else -}}
 {{- if and (not $store.external.url) (not $store.external.urlSecret) }}{{ fail "store.type external needs store.external.url or store.external.urlSecret" }}{{ end -}}
 {{- if and .Values.networkPolicy.enabled (not $store.external.peers) }}{{ fail "store.type external needs store.external.peers: the NetworkPolicy lets through nothing else" }}{{ end -}}
 {{- end -}}

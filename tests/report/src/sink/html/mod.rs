@@ -281,6 +281,18 @@ fn problems(summary: &Summary) -> Markup {
                 }
             }
         }
+        @if !summary.timer_faults.is_empty() {
+            section.warn {
+                h2 { "Timers that died" }
+                p { "The filter died " (counted(summary.timer_faults.count, "time", "times")) " in a timer, of no request." }
+                @for fault in summary.timer_faults.first.iter().take(FIRST) {
+                    details {
+                        summary { code { (escaped(&fault.id)) } }
+                        pre { @for line in fault.what.lines() { (escaped(line)) "\n" } }
+                    }
+                }
+            }
+        }
         @if bad.count > 0 {
             section.warn {
                 h2 { "Entries that could not be read" }

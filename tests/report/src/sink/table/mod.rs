@@ -77,6 +77,7 @@ impl<W: Write> Sink for Table<W> {
         changed(out, &summary, &self.changed, screen)?;
         blocked(out, &summary, &self.blocked, screen)?;
         faults(out, &summary, screen)?;
+        timers(out, &summary, screen)?;
         bad_entries(out, &summary, screen)?;
         notes(out, &summary.notes.texts, summary.notes.requests, screen)?;
         verdict(out, &summary, screen)?;
@@ -200,6 +201,22 @@ fn faults(out: &mut impl Write, summary: &Summary, screen: &Screen) -> io::Resul
         "The filter died of these. Replay one alone to see whether it is its own doing, and report it with the backtrace in the JSON document.",
         screen,
     )
+}
+
+/// Faults that were no request's.
+fn timers(out: &mut impl Write, summary: &Summary, screen: &Screen) -> io::Result<()> {
+    let faults = &summary.timer_faults;
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let shown = faults.first.len().min(screen.rows);
+    heading(out, &format!("Timers that died{}", first_of(shown, faults.count)), screen)?;
+    let mut grid = Grid::new(&["~CALLBACK", "~WHAT"]);
+    for fault in faults.first.iter().take(shown) {
+        let line = fault.what.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        grid.row([(fault.id.clone(), Tone::Bad), (line.trim().to_owned(), Tone::Plain)]);
+    }
+    grid.write(out, screen)
 }
 
 fn bad_entries(out: &mut impl Write, summary: &Summary, screen: &Screen) -> io::Result<()> {

@@ -61,6 +61,9 @@ pub(crate) fn figures_of(a: &Summary, b: &Summary) -> Vec<(String, u64, u64)> {
     figures.push(("no longer refused".to_owned(), a.changed.no_longer_refused, b.changed.no_longer_refused));
     figures.push(("held".to_owned(), a.held.requests, b.held.requests));
     figures.push(("faults".to_owned(), a.faults.count, b.faults.count));
+    if a.timer_faults.count > 0 || b.timer_faults.count > 0 {
+        figures.push(("timers that died".to_owned(), a.timer_faults.count, b.timer_faults.count));
+    }
     figures.push(("bad entries".to_owned(), a.bad_entries.count, b.bad_entries.count));
     figures
 }

@@ -24,7 +24,7 @@ const MAX_RULE_IDS: usize = 512;
 const MAX_TEXT: usize = 256;
 /// The longest event, in bytes. Callers choose what rules find: a request must not take much of the room that the events of all share.
 const MAX_LINE: usize = 48 * 1024;
-/// The most limits that are listed in an event that would be longer.
+/// How many limits an event keeps at least, if it is shortened.
 const MAX_LIMITS: usize = 32;
 
 /// How long nothing is said about a rule again that gave up and matched nothing, in milliseconds.
@@ -223,15 +223,14 @@ fn found(rule: &MatchedRule) -> Match<'_> {
 }
 
 impl TrailEvent<'_> {
-    /// The event as a line of JSON, of at most 48 KiB: limits and matches that have no room are left out, the last ones first. `matched`
-    /// counts them all the same.
+    /// The event as a line of JSON. If it has more than 48 KiB, it is shortened: first `limits` loses its last entries, down to 32, then
+    /// `matches` its last ones, until the line fits. `matched` counts the matches that are left out as well. `None` if it cannot be written.
     pub(crate) fn line(mut self) -> Option<Vec<u8>> {
         let line = serde_json::to_vec(&self).ok()?;
         let mut excess = line.len().saturating_sub(MAX_LINE);
         if excess == 0 {
             return Some(line);
         }
-        // The list without its last ones, and what is too much then.
         while self.limits.len() > MAX_LIMITS && excess > 0 {
             excess = excess.saturating_sub(length(&self.limits.pop()));
         }
@@ -244,7 +243,7 @@ impl TrailEvent<'_> {
     }
 }
 
-/// What an item takes of an event, in bytes.
+/// The length of an item as JSON, in bytes.
 fn length(item: &impl Serialize) -> usize {
     serde_json::to_vec(item).map_or(0, |json| json.len())
 }

@@ -1,8 +1,8 @@
 //! The part of a body beyond its limit, if the limit does not refuse the body.
 //!
 //! No parser reads it. It is cut into overlapping windows, in each reading that applications have of it, and the
-//! prefilter scans each window. A window is suspicious if a rule may match it that would not match letters and digits
-//! ([`super::suspicion`]).
+//! prefilter scans each window. A window is suspicious if it passes a prefilter that letters and digits do not pass, if a
+//! rule looks at it after a transformation that changes it, or if no rule has a prefilter ([`super::suspicion`]).
 //! Suspicious windows become arguments of the transaction, or, if there are many, of a transaction of their own
 //! ([`Transaction::take_suspicious`]).
 

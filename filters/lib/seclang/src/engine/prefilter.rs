@@ -192,6 +192,12 @@ impl TargetTable {
     pub(super) fn triggers(&self) -> impl Iterator<Item = (&Option<ByteSet>, bool)> {
         self.pipelines.iter().map(|pipeline| (&pipeline.triggers, pipeline.minds_spacing))
     }
+
+    /// The same of one pipeline; `None` if every value triggers it.
+    pub(super) fn triggers_of(&self, pipeline: u32) -> Option<(ByteSet, bool)> {
+        let pipeline = self.pipelines.get(pipeline as usize)?;
+        Some((pipeline.triggers?, pipeline.minds_spacing))
+    }
 }
 
 impl LinkPrefilter {

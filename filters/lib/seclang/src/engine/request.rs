@@ -248,7 +248,7 @@ impl Transaction {
             false => {
                 let (found, shape, error) = xml::parse_tree(body, &limits);
                 if error.is_none() {
-                    self.xml_elements(&engine, &found, &shape);
+                    self.xml_elements(&engine, &found, &xml::Tree::new(&shape, &found));
                 }
                 (found, error)
             }
@@ -291,12 +291,12 @@ impl Transaction {
     }
 
     /// Evaluates the XPath expressions of the rules, and adds the arguments.
-    fn xml_elements(&mut self, engine: &Engine, found: &xml::Xml, shape: &xml::Shape) {
+    fn xml_elements(&mut self, engine: &Engine, found: &xml::Xml, tree: &xml::Tree) {
         if self.xml_arguments != XmlArguments::Off {
             let length = json::Limits::default().name_length;
             let room = self.room();
             let mut arguments = self.arguments_to_add();
-            let whole = shape.arguments(found, room, length, |argument| arguments.add_json(argument));
+            let whole = tree.arguments(room, length, |argument| arguments.add_json(argument));
             if !whole {
                 self.too_many_arguments("ARGS");
                 self.body_error("XML", TOO_MANY_ARGUMENTS);
@@ -310,7 +310,7 @@ impl Transaction {
         let limits = xml::PathLimits { bytes: default.bytes.min(64 * 1024 + 4 * found.text.len()), ..default };
         for ((_, path), at) in engine.paths.iter().zip(0..) {
             self.arena.budget.charge_parsing(found.text.len());
-            match shape.find(found, path, &limits) {
+            match tree.find(path, &limits) {
                 Some(values) => {
                     for value in values {
                         let value = self.arena.push(value);

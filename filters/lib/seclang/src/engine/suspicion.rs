@@ -1,27 +1,30 @@
-//! Which windows of the rest of a body a rule may match that would not match letters and digits.
+//! Which windows of the rest of a body rules look at: those of which a prefilter says that a rule may match them, where
+//! letters and digits do not pass it.
 //!
-//! The prefilters tell it of the window as it is. Where rules look at it after a transformation, any byte that the
+//! The prefilters are asked about the window as it is. Where rules look at it after a transformation, any byte that the
 //! transformation minds makes the window suspicious: to undo it here would cost as much as to run the rules. A rule
 //! without a prefilter, with one that letters and digits pass, or with a transformation that minds these makes none
-//! suspicious: rules would see every window, and long honest bodies would meet the budget.
+//! suspicious beside others that have prefilters: rules would see every window, and long honest bodies would meet the
+//! budget. Where no rule has a prefilter, every window is suspicious.
 
 use super::build::Engine;
 use super::collect::selects;
-use super::const_prop::Prediction;
 use super::oversize::REST_OF_BODY;
 use super::prefilter::LinkPrefilter;
 use super::rest::WINDOW;
 use super::rules::Link;
-use super::scanner::{Scanner, is_passed};
-use crate::operator::{Captures, Operator, OperatorKind};
+use super::scanner::{Scanner, is_passed, minds_spacing};
+use crate::operator::{ByteSet, Captures};
 use crate::vocabulary::Variable;
 
 /// What makes a window suspicious. Found once for an engine.
 pub(super) struct Suspicion {
-    /// The row of prefilters that letters and digits pass.
+    /// The row of prefilters that letters and digits pass; empty without prefilters.
     harmless: Box<[u64]>,
-    /// The bits of the pipelines after which a rule looks at a window; letters and digits have none of them.
-    triggers: u64,
+    /// The bytes that the transformations mind after which a rule looks at a window; no letters and digits.
+    triggers: ByteSet,
+    /// Whether such a transformation minds how words are spaced.
+    spacing: bool,
 }
 
 impl Engine {
@@ -30,14 +33,10 @@ impl Engine {
         self.suspicion.get_or_init(|| Suspicion::of_engine(self))
     }
 
-    /// The tests of phase 2 that look for something in a window, of the rules that may run.
-    fn tests_of_windows(&self) -> impl Iterator<Item = &Link> {
-        let may_run = |at: u32| !matches!(self.const_prop.of(at), Prediction::NeverMatches | Prediction::Applied);
-        let rules = self.rules.iter().zip(0..).filter(move |(rule, at)| rule.phase == 2 && may_run(*at));
-        rules.flat_map(|(rule, _)| &rule.links).filter(|link| {
-            let operator = link.operator.and_then(|at| self.operators.get(at as usize));
-            operator.is_some_and(|built| reads_text(&built.operator)) && reads_windows(link)
-        })
+    /// The prefilters of the tests of phase 2 that look at windows.
+    fn prefilters_of_windows(&self) -> impl Iterator<Item = &LinkPrefilter> {
+        let links = self.rules.iter().filter(|rule| rule.phase == 2).flat_map(|rule| &rule.links);
+        links.filter(|link| reads_windows(link)).filter_map(|link| link.prefilter.as_ref())
     }
 }
 
@@ -45,21 +44,30 @@ impl Suspicion {
     fn of_engine(engine: &Engine) -> Self {
         let mut harmless = vec![0; engine.scanner.words()];
         let letters: Vec<u8> = (b'a'..=b'z').chain(b'0'..=b'9').cycle().take(WINDOW).collect();
-        let (of_letters, _) = engine.scanner.scan(&letters, &mut harmless);
-        let tells = |it: &&LinkPrefilter| !is_passed(&harmless, it.prefilter) && it.bit & of_letters == 0;
-        let told = engine.tests_of_windows().filter_map(|test| test.prefilter.as_ref().filter(tells));
-        let triggers = told.fold(0, |triggers, it| triggers | it.bit);
-        Self { harmless: harmless.into(), triggers }
+        engine.scanner.scan(&letters, &mut harmless);
+        let letters = ByteSet::of_bytes(&letters);
+        let (mut triggers, mut spacing) = (ByteSet::default(), false);
+        for test in engine.prefilters_of_windows().filter(|test| !is_passed(&harmless, test.prefilter)) {
+            let Some((bytes, spaced)) = engine.target_table.triggers_of(test.pipeline) else { continue };
+            if !bytes.intersects(&letters) {
+                triggers.add(bytes);
+                spacing |= spaced;
+            }
+        }
+        Self { harmless: harmless.into(), triggers, spacing }
     }
 
-    /// Whether a rule may match the window.
+    /// Whether rules look at the window.
     pub(super) fn of(&self, scanner: &Scanner, window: &[u8]) -> bool {
-        if self.harmless.is_empty() {
+        if self.harmless.is_empty()
+            || ByteSet::of_bytes(window).intersects(&self.triggers)
+            || self.spacing && minds_spacing(window)
+        {
             return true;
         }
         let mut open = vec![0; self.harmless.len()];
-        let (triggers, _) = scanner.scan(window, &mut open);
-        triggers & self.triggers != 0 || open.iter().zip(&self.harmless).any(|(open, harmless)| open & !harmless != 0)
+        scanner.scan(window, &mut open);
+        open.iter().zip(&self.harmless).any(|(open, harmless)| open & !harmless != 0)
     }
 }
 
@@ -68,17 +76,6 @@ fn reads_windows(link: &Link) -> bool {
     let mut scratch = Captures::new();
     link.targets.iter().any(|target| {
         matches!(target.variable, Variable::Args | Variable::ArgsPost)
-            && !target.count
             && selects(&target.key, REST_OF_BODY, &mut scratch)
     })
-}
-
-/// Whether the operator looks for something in a text. Numbers and addresses are whole values, and no window is one.
-fn reads_text(operator: &Operator) -> bool {
-    use OperatorKind as Kind;
-    !operator.compares_numbers()
-        && !matches!(
-            operator.kind(),
-            Kind::NoMatch | Kind::GeoLookup | Kind::Rbl | Kind::IpMatch | Kind::IpMatchFromFile
-        )
 }

@@ -20,7 +20,7 @@ const SEXTETS: [u8; 256] = {
 };
 
 /// The six bits of a character of the alphabet of RFC 4648, section 4.
-fn sextet(byte: u8) -> Option<u8> {
+pub(crate) fn sextet(byte: u8) -> Option<u8> {
     SEXTETS.get(usize::from(byte)).copied().filter(|sextet| *sextet != NONE)
 }
 

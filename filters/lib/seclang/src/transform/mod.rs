@@ -27,6 +27,7 @@ mod whitespace;
 
 use std::borrow::Cow;
 
+pub(crate) use base64::sextet;
 pub(crate) use url::decode_argument;
 
 use crate::operator::ByteSet;

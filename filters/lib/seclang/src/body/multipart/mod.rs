@@ -21,7 +21,7 @@ mod transfer;
 pub use declared::Declared;
 pub use nested::{Nested, nested};
 pub use reader::{OpenPart, Reader};
-pub(crate) use transfer::{Base64, TransferEncoding, base64_digit, has_second_alphabet, soft_break};
+pub(crate) use transfer::{Decoder, base64_digit, decoders};
 
 /// Limits of [`parse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub struct Part {
     /// How many bytes the part has.
     pub size: usize,
     /// The bytes of a field or a message whose `Content-Transfer-Encoding` is `base64` or `quoted-printable`, decoded in each way
-    /// that applications decode it, if they do; empty without such an encoding. At most two.
+    /// that applications decode it, if they do; empty without such an encoding. At most three, none twice.
     pub decoded: Vec<Vec<u8>>,
 }
 

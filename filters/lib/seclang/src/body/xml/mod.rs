@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 pub use path::{Limits as PathLimits, MAX_STEPS, Path, PathError};
-pub use tree::Shape;
+pub use tree::{Shape, Tree};
 
 use doctype::DocumentType;
 use memchr::{memchr, memmem};
@@ -89,7 +89,7 @@ pub fn parse(body: &[u8], limits: &Limits) -> (Xml, Option<XmlError>) {
     (xml, error)
 }
 
-/// [`parse`], and the shape of the document, for [`Path`]s. After an error the shape lacks unclosed elements.
+/// [`parse`], and the shape of the document, for its [`Tree`]. After an error the shape lacks unclosed elements.
 pub fn parse_tree(body: &[u8], limits: &Limits) -> (Xml, Shape, Option<XmlError>) {
     let (xml, shape, error) = run(body, limits, Some(Shape::default()));
     (xml, shape.unwrap_or_default(), error)

@@ -82,13 +82,13 @@ impl<'x> Scope<'x> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Limits, Path, PathLimits, parse_tree};
+    use super::super::{Limits, Path, PathLimits, Tree, parse_tree};
 
     fn found(document: &str, path: &str) -> Vec<String> {
         let (xml, shape, error) = parse_tree(document.as_bytes(), &Limits::default());
         assert_eq!(error, None);
         let path = Path::parse(path.as_bytes(), |_| Some(b"urn:p".to_vec())).unwrap();
-        let values = shape.find(&xml, &path, &PathLimits::default()).unwrap();
+        let values = Tree::new(&shape, &xml).find(&path, &PathLimits::default()).unwrap();
         values.into_iter().map(|value| String::from_utf8(value).unwrap()).collect()
     }
 
@@ -113,7 +113,7 @@ mod tests {
         let path = Path::parse(b"//p:a", |_| Some(b"urn:p".to_vec())).unwrap();
         #[expect(clippy::disallowed_methods, reason = "it measures")]
         let start = std::time::Instant::now();
-        let values = shape.find(&xml, &path, &PathLimits::default()).unwrap();
+        let values = Tree::new(&shape, &xml).find(&path, &PathLimits::default()).unwrap();
         assert_eq!(values, [b"1"]);
         assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
     }

@@ -364,9 +364,9 @@ mod tests {
     }
 
     fn found(text: &str) -> Vec<String> {
-        let (xml, tree, error) = parse_tree(DOCUMENT.as_bytes(), &XmlLimits::default());
+        let (xml, shape, error) = parse_tree(DOCUMENT.as_bytes(), &XmlLimits::default());
         assert_eq!(error, None);
-        let values = tree.find(&xml, &path(text).unwrap(), &Limits::default()).unwrap();
+        let values = Tree::new(&shape, &xml).find(&path(text).unwrap(), &Limits::default()).unwrap();
         values.into_iter().map(|value| String::from_utf8(value).unwrap()).collect()
     }
 
@@ -438,11 +438,11 @@ mod tests {
     #[test]
     fn limits_hold() {
         let nested = format!("{}x{}", "<a>".repeat(200), "</a>".repeat(200));
-        let (xml, tree, error) = parse_tree(nested.as_bytes(), &XmlLimits::default());
+        let (xml, shape, error) = parse_tree(nested.as_bytes(), &XmlLimits::default());
         assert_eq!(error, None);
-        let all = path("//a").unwrap();
-        assert_eq!(tree.find(&xml, &all, &Limits { nodes: 200, bytes: 200 }).unwrap().len(), 200);
-        assert_eq!(tree.find(&xml, &all, &Limits { nodes: 199, bytes: 200 }), None);
-        assert_eq!(tree.find(&xml, &all, &Limits { nodes: 200, bytes: 199 }), None);
+        let (tree, all) = (Tree::new(&shape, &xml), path("//a").unwrap());
+        assert_eq!(tree.find(&all, &Limits { nodes: 200, bytes: 200 }).unwrap().len(), 200);
+        assert_eq!(tree.find(&all, &Limits { nodes: 199, bytes: 200 }), None);
+        assert_eq!(tree.find(&all, &Limits { nodes: 200, bytes: 199 }), None);
     }
 }

@@ -57,40 +57,6 @@ pub(super) struct Declaration {
 }
 
 impl Shape {
-    /// The values that a path leads to, in document order; `None` if there are more than the limits allow.
-    pub fn find(&self, xml: &Xml, path: &Path, limits: &Limits) -> Option<Vec<Vec<u8>>> {
-        path.find(&Tree::new(self, xml), limits)
-    }
-
-    /// Reports the text of each element that has any, or that holds no other, with its path: `xml.order.item`. At most
-    /// `limit` of them, and names of at most `name_length` bytes; false if there are more.
-    pub fn arguments(&self, xml: &Xml, limit: usize, name_length: usize, mut sink: impl FnMut(Argument<'_>)) -> bool {
-        let tree = Tree::new(self, xml);
-        // The path to each open element, and where that ends.
-        let mut path = NamePath::new(b"xml");
-        let mut open: Vec<(u32, usize)> = Vec::new();
-        let mut count = 0;
-        for (node, at) in self.nodes.iter().zip(0u32..) {
-            while let Some((_, length)) = open.pop_if(|(end, _)| *end <= at) {
-                path.truncate(length);
-            }
-            open.push((node.end, path.len()));
-            let name = tree.name(node);
-            let local = name.iter().position(|&byte| byte == b':').and_then(|at| name.get(at + 1..)).unwrap_or(name);
-            path.push(local);
-            let own: Vec<u8> = tree.texts_of(at).flat_map(|piece| tree.text(piece)).copied().collect();
-            if node.end > at + 1 && own.trim_ascii().is_empty() {
-                continue;
-            }
-            if count == limit || path.len() > name_length {
-                return false;
-            }
-            count += 1;
-            sink(path.argument(&own));
-        }
-        true
-    }
-
     pub(super) fn begin(&mut self, name: &[u8], text: usize) {
         let at = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         let name = self.named(name);
@@ -146,8 +112,8 @@ impl Shape {
     }
 }
 
-/// A shape with its texts.
-pub(super) struct Tree<'x> {
+/// A shape with its texts. One is for all paths of a document: it keeps what they share.
+pub struct Tree<'x> {
     shape: &'x Shape,
     xml: &'x Xml,
     /// Found for the first path that names a namespace.
@@ -163,8 +129,42 @@ pub(super) struct Found<'x> {
 }
 
 impl<'x> Tree<'x> {
-    fn new(shape: &'x Shape, xml: &'x Xml) -> Self {
+    /// The tree of a document, from what [`super::parse_tree`] returns of it.
+    pub fn new(shape: &'x Shape, xml: &'x Xml) -> Self {
         Self { shape, xml, namespaces: OnceCell::new() }
+    }
+
+    /// The values that a path leads to, in document order; `None` if there are more than the limits allow.
+    pub fn find(&self, path: &Path, limits: &Limits) -> Option<Vec<Vec<u8>>> {
+        path.find(self, limits)
+    }
+
+    /// Reports the text of each element that has any, or that holds no other, with its path: `xml.order.item`. At most
+    /// `limit` of them, and names of at most `name_length` bytes; false if there are more.
+    pub fn arguments(&self, limit: usize, name_length: usize, mut sink: impl FnMut(Argument<'_>)) -> bool {
+        // The path to each open element, and where that ends.
+        let mut path = NamePath::new(b"xml");
+        let mut open: Vec<(u32, usize)> = Vec::new();
+        let mut count = 0;
+        for (node, at) in self.shape.nodes.iter().zip(0u32..) {
+            while let Some((_, length)) = open.pop_if(|(end, _)| *end <= at) {
+                path.truncate(length);
+            }
+            open.push((node.end, path.len()));
+            let name = self.name(node);
+            let local = name.iter().position(|&byte| byte == b':').and_then(|at| name.get(at + 1..)).unwrap_or(name);
+            path.push(local);
+            let own: Vec<u8> = self.texts_of(at).flat_map(|piece| self.text(piece)).copied().collect();
+            if node.end > at + 1 && own.trim_ascii().is_empty() {
+                continue;
+            }
+            if count == limit || path.len() > name_length {
+                return false;
+            }
+            count += 1;
+            sink(path.argument(&own));
+        }
+        true
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -234,12 +234,13 @@ impl<'x> Tree<'x> {
 #[cfg(test)]
 mod tests {
     use super::super::{Limits as XmlLimits, parse_tree};
+    use super::*;
 
     fn arguments(document: &str, limit: usize) -> (Vec<String>, bool) {
         let (xml, shape, error) = parse_tree(document.as_bytes(), &XmlLimits::default());
         assert_eq!(error, None);
         let mut found = Vec::new();
-        let whole = shape.arguments(&xml, limit, 100, |argument| {
+        let whole = Tree::new(&shape, &xml).arguments(limit, 100, |argument| {
             let [name, value] = [argument.name, argument.value].map(String::from_utf8_lossy);
             found.push(format!("{name}={value}"));
         });

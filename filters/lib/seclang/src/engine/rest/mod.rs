@@ -51,10 +51,10 @@ impl Reading {
             && self.comments.as_ref().is_none_or(|comments| comments.is_idle(bytes))
     }
 
-    fn feed(&mut self, bytes: &[u8], sink: Sink<'_>) {
+    fn feed(&mut self, bytes: &[u8], differs: bool, sink: Sink<'_>) {
         for step in bytes.chunks(STEP) {
             if self.changes_nothing(step) {
-                self.windows.skip(step);
+                self.windows.skip(step, differs);
                 self.squeeze = Squeeze::default();
                 continue;
             }
@@ -72,7 +72,7 @@ impl Reading {
             if let Some(comments) = &mut self.comments {
                 changed = comments.apply(&mut self.text);
             }
-            self.windows.push(&self.text, changed, sink);
+            self.windows.push(&self.text, changed, differs, sink);
         }
     }
 }
@@ -81,6 +81,8 @@ impl Reading {
 /// with escapes undone and without the content of long comments. Long white space is shortened in all of them.
 pub(in crate::engine) struct Stream {
     readings: Vec<Reading>,
+    /// There is a difference from another stream in front of the next byte.
+    differs: bool,
 }
 
 impl Stream {
@@ -89,7 +91,7 @@ impl Stream {
         let mut readings = vec![Reading::new(always, None, true)];
         readings.extend(also.iter().map(|escapes| Reading::new(Some(*escapes), None, false)));
         readings.extend([false, true].map(|inner| Reading::new(always, Some(Comments::new(inner)), false)));
-        Self { readings }
+        Self { readings, differs: false }
     }
 
     /// How many times each byte is read.
@@ -98,8 +100,19 @@ impl Stream {
     }
 
     pub(in crate::engine) fn feed(&mut self, bytes: &[u8], sink: Sink<'_>) {
+        self.feed_other(bytes, true, sink);
+    }
+
+    /// Takes text that another stream takes as well, decoded in another way. Windows in which it does not differ are left
+    /// out.
+    fn feed_other(&mut self, bytes: &[u8], differs: bool, sink: Sink<'_>) {
+        self.differs |= differs;
+        if bytes.is_empty() {
+            return;
+        }
+        let differs = std::mem::take(&mut self.differs);
         for reading in &mut self.readings {
-            reading.feed(bytes, sink);
+            reading.feed(bytes, differs, sink);
         }
     }
 

@@ -4,8 +4,8 @@
 //! head. The text behind the head of a file is content of the file, in which only texts are inspected; all other text
 //! is inspected.
 
-use super::{Escapes, Sink, Stream, Undo, texts, windows::Windows};
-use crate::body::multipart::{Base64, Declared, TransferEncoding, has_second_alphabet, is_file};
+use super::{Escapes, STEP, Sink, Stream, texts, windows::Windows};
+use crate::body::multipart::{Declared, Decoder, decoders, is_file};
 
 /// The longest line of a head, in bytes. A longer line is not part of a head.
 const LONGEST: usize = 8192;
@@ -27,18 +27,6 @@ pub(in crate::engine) struct PartsStart {
     pub(in crate::engine) digits: [usize; 2],
 }
 
-/// Undoes a transfer encoding.
-enum Decoder {
-    /// As applications do that know one alphabet, and as those that know both.
-    Base64 {
-        one: Base64,
-        both: Base64,
-        /// There were digits of the second: from there on the groups differ.
-        differ: bool,
-    },
-    Quoted(Undo),
-}
-
 /// The content of the head of a part so far.
 #[derive(Default)]
 struct Head {
@@ -55,20 +43,18 @@ pub(in crate::engine) struct Parts {
     boundary: Vec<u8>,
     /// The line may still be a boundary: each of its bytes was compared once.
     like_boundary: bool,
-    /// How many bytes were compared with the boundary.
-    #[cfg(test)]
-    compared: usize,
     any: bool,
     /// Fields, heads and boundaries.
     fields: Stream,
-    /// Fields whose encoding is undone.
-    decoded: Stream,
-    /// The same with the digits of both alphabets, where that is another text.
-    also_decoded: Windows,
+    /// Fields whose encoding is undone, in each way that applications do: of all ways but the first what differs.
+    decoded: [Stream; 3],
     /// The content of files.
     files: Windows,
     file: bool,
-    decoder: Option<Decoder>,
+    /// What undoes the encoding of the part; none if it has none.
+    decoders: Vec<Decoder>,
+    /// What they have not taken yet: a line may be the boundary, which is none of the part.
+    encoded: Vec<u8>,
     head: Option<Head>,
     /// The beginning of a line that may belong to a head.
     line: Vec<u8>,
@@ -78,8 +64,9 @@ pub(in crate::engine) struct Parts {
     ended: bool,
     /// The last byte was a carriage return.
     after_return: bool,
-    /// A buffer.
+    /// Buffers.
     plain: Vec<u8>,
+    text: Vec<u8>,
 }
 
 impl Parts {
@@ -88,15 +75,13 @@ impl Parts {
         Self {
             boundary: start.boundary,
             like_boundary: false,
-            #[cfg(test)]
-            compared: 0,
             any: start.any,
             fields: stream(),
-            decoded: stream(),
-            also_decoded: Windows::new(false),
+            decoded: [stream(), stream(), stream()],
             files: Windows::new(true),
             file: start.file,
-            decoder: decoder(&start.encoding, start.digits).filter(|_| !start.file),
+            decoders: if start.file { Vec::new() } else { decoders(&start.encoding, start.digits) },
+            encoded: Vec::new(),
             head: None,
             line: Vec::new(),
             // The cut may be anywhere in a line.
@@ -104,25 +89,28 @@ impl Parts {
             ended: false,
             after_return: false,
             plain: Vec::new(),
+            text: Vec::new(),
         }
     }
 
     pub(in crate::engine) fn readings(&self) -> usize {
-        self.fields.readings()
+        self.fields.readings() * (1 + self.decoders.len())
     }
 
     pub(in crate::engine) fn is_seen(&mut self) {
         self.fields.is_seen();
-        self.decoded.is_seen();
-        self.also_decoded.is_seen();
+        self.decoded.iter_mut().for_each(Stream::is_seen);
         self.files.is_seen();
     }
 
     pub(in crate::engine) fn end(&mut self, sink: Sink<'_>) {
         self.flush(sink);
+        // The boundary is not complete.
+        self.decode(0, sink);
         self.fields.end(sink);
-        self.decoded.end(sink);
-        self.also_decoded.end(sink);
+        for stream in &mut self.decoded {
+            stream.end(sink);
+        }
         self.files.end(&mut |window| texts(window, &mut *sink));
     }
 
@@ -155,11 +143,10 @@ impl Parts {
                 self.ended = self.line.len() > HEAD.len() && begins_alike(&self.line, HEAD);
                 self.other = false;
                 if !self.ended {
-                    let boundary = self.line.strip_prefix(b"--").is_some_and(|line| line.starts_with(&self.boundary));
                     self.line.clear();
-                    if blank && self.head.is_some() || boundary {
+                    if blank && self.head.is_some() {
                         self.flush(sink);
-                        self.turn(boundary);
+                        self.turn(false);
                     }
                 }
                 continue;
@@ -169,6 +156,11 @@ impl Parts {
             }
             self.like_boundary = (self.like_boundary || self.line.is_empty()) && self.is_of_boundary(byte);
             self.line.push(byte);
+            if self.like_boundary && self.line.len() == self.boundary.len() + 2 {
+                self.flush(sink);
+                self.turn(true);
+                self.like_boundary = false;
+            }
             if !self.like_boundary && !begins_alike(&self.line, HEAD) {
                 self.other = true;
                 self.line.clear();
@@ -178,11 +170,7 @@ impl Parts {
     }
 
     /// Whether a line that is a boundary so far may go on with this byte.
-    fn is_of_boundary(&mut self, byte: u8) -> bool {
-        #[cfg(test)]
-        {
-            self.compared += 1;
-        }
+    fn is_of_boundary(&self, byte: u8) -> bool {
         match self.line.len().checked_sub(2) {
             None => byte == b'-',
             Some(at) => self.boundary.get(at).is_none_or(|wanted| *wanted == byte),
@@ -212,30 +200,34 @@ impl Parts {
     fn turn(&mut self, boundary: bool) {
         let head = self.head.take().unwrap_or_default();
         if boundary {
-            self.decoder = None;
-        } else if let Some(file) = head.disposition {
-            self.file = file && !head.message;
-            self.decoder = decoder(&head.encoding, [0; 2]).filter(|_| !self.file);
-        } else if self.any {
-            self.file = head.other;
-            self.decoder = decoder(&head.encoding, [0; 2]).filter(|_| !self.file);
-        } else if !self.file {
-            self.decoder = decoder(&head.encoding, [0; 2]).or(self.decoder.take());
+            self.decoders.clear();
+            self.encoded.clear();
+            return;
         }
+        let file = match head.disposition {
+            Some(file) => Some(file && !head.message),
+            None => self.any.then_some(head.other),
+        };
+        let found = decoders(&head.encoding, [0; 2]);
+        match file {
+            Some(true) => self.decoders.clear(),
+            Some(false) => self.decoders = found,
+            // The head may be text of the part.
+            None if !self.file && !found.is_empty() => self.decoders = found,
+            None => {}
+        }
+        self.file = file.unwrap_or(self.file);
     }
 
     /// Passes the pending text on.
     fn flush(&mut self, sink: Sink<'_>) {
         let mut plain = std::mem::take(&mut self.plain);
         if self.file && self.head.is_none() {
-            self.files.push(&plain, false, &mut |window| texts(window, &mut *sink));
+            self.files.push(&plain, false, true, &mut |window| texts(window, &mut *sink));
         } else {
-            if let Some(decoder) = &mut self.decoder {
-                let (decoded, also) = decoder.feed(&plain);
-                self.decoded.feed(&decoded, sink);
-                if let Some((also, differs)) = also {
-                    self.also_decoded.push(&also, differs, sink);
-                }
+            if !self.decoders.is_empty() {
+                self.encoded.extend_from_slice(&plain);
+                self.decode(if self.like_boundary { self.line.len() } else { 0 }, sink);
             }
             // Lines are one text, as the header of a part is none of a message.
             plain.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n')).for_each(|byte| *byte = b' ');
@@ -243,6 +235,19 @@ impl Parts {
         }
         plain.clear();
         self.plain = plain;
+    }
+
+    /// Decodes what was not decoded yet, but for so many bytes at its end.
+    fn decode(&mut self, held: usize, sink: Sink<'_>) {
+        let length = self.encoded.len().saturating_sub(held);
+        for piece in self.encoded.get(..length).unwrap_or_default().chunks(STEP) {
+            for (at, (decoder, stream)) in self.decoders.iter_mut().zip(&mut self.decoded).enumerate() {
+                self.text.clear();
+                let differs = decoder.feed(piece, &mut self.text);
+                stream.feed_other(&self.text, differs || at == 0, sink);
+            }
+        }
+        self.encoded.drain(..length);
     }
 }
 
@@ -252,47 +257,78 @@ fn begins_alike(text: &[u8], wanted: &[u8]) -> bool {
     text.get(..length).unwrap_or_default().eq_ignore_ascii_case(wanted.get(..length).unwrap_or_default())
 }
 
-fn decoder(encoding: &[u8], digits: [usize; 2]) -> Option<Decoder> {
-    Some(match TransferEncoding::of(encoding)? {
-        TransferEncoding::Base64 => {
-            let [one, both] = digits;
-            let (one, both, differ) = (Base64::behind(one, false), Base64::behind(both, true), one != both);
-            Decoder::Base64 { one, both, differ }
-        }
-        TransferEncoding::QuotedPrintable => Decoder::Quoted(Undo::new(Escapes::Quoted)),
-    })
-}
-
-impl Decoder {
-    /// What these bytes stand for; and of base64 what they do with both alphabets, and whether that is something else.
-    fn feed(&mut self, bytes: &[u8]) -> (Vec<u8>, Option<(Vec<u8>, bool)>) {
-        let mut output = Vec::with_capacity(bytes.len());
-        match self {
-            Self::Quoted(undo) => {
-                undo.feed(bytes, &mut output);
-                (output, None)
-            }
-            Self::Base64 { one, both, differ } => {
-                let mut also = Vec::with_capacity(bytes.len());
-                one.feed(bytes, &mut output);
-                both.feed(bytes, &mut also);
-                *differ |= has_second_alphabet(bytes);
-                (output, Some((also, *differ)))
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transform::Transform;
 
-    fn windows(body: &[u8], start: PartsStart, piece: usize) -> String {
+    fn each_window(body: &[u8], start: PartsStart, piece: usize) -> Vec<String> {
         let (mut parts, mut found) = (Parts::new(start), Vec::new());
-        let mut sink = |window: &[u8]| found.extend_from_slice(window);
+        let mut sink = |window: &[u8]| found.push(String::from_utf8_lossy(window).into_owned());
         body.chunks(piece).for_each(|piece| parts.feed(piece, &mut sink));
         parts.end(&mut sink);
-        String::from_utf8_lossy(&found).into_owned()
+        found
+    }
+
+    fn windows(body: &[u8], start: PartsStart, piece: usize) -> String {
+        each_window(body, start, piece).concat()
+    }
+
+    /// A field with a transfer encoding between two boundaries.
+    fn encoded_field(encoding: &str, content: &str) -> (Vec<u8>, PartsStart) {
+        let head = format!("Content-Disposition: form-data; name=q\r\nContent-Transfer-Encoding: {encoding}");
+        let body = format!("\r\n--bound\r\n{head}\r\n\r\n{content}\r\n--bound--\r\n");
+        (body.into_bytes(), PartsStart { boundary: b"bound".to_vec(), ..PartsStart::default() })
+    }
+
+    #[test]
+    fn quoted_fields_are_read_in_each_way_that_applications_do() {
+        let skipped = format!("uni=\r{}\non sel\\u0065ct", "x".repeat(3000));
+        for (content, expected) in [
+            ("=\r=27 or 1=3D1 -- \r\nx", "' or 1=1"),
+            ("=6fnload= \n=61lert(1)", "onload= \nalert(1)"),
+            ("<scr= \t\r\nipt>", "<script>"),
+            ("<scr=\ript>", "<script>"),
+            (skipped.as_str(), "union select"),
+        ] {
+            let (body, start) = encoded_field("quoted-printable", content);
+            for piece in [1, 3, 100, 100_000] {
+                let found = each_window(&body, start.clone(), piece);
+                assert!(found.iter().any(|window| window.contains(expected)), "{expected} in pieces of {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_every_application_decodes_alike_is_one_text() {
+        for (encoding, content) in
+            [("base64", "PHNjcmlwdD4="), ("quoted-printable", "=3Cscr=\r\nipt>=0D=0A"), ("base64", "PHNj\r\ncmlwdD4=")]
+        {
+            let (body, start) = encoded_field(encoding, content);
+            for piece in [1, 3, 100, 100_000] {
+                let found = each_window(&body, start.clone(), piece);
+                let decoded = found.iter().filter(|window| window.contains("<script>")).count();
+                assert_eq!(decoded, 1, "{encoding} in pieces of {piece}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_second_reading_is_windowed_as_the_first() {
+        for (text, expected) in [
+            (format!("1 and sleep{}(5)", " ".repeat(6000)), ["sleep", "(5)"]),
+            (format!("1 union/*{}*/select", "a".repeat(6000)), ["union", "select"]),
+            (r"\u003cscript\u003e alert".to_owned(), ["<script>", "alert"]),
+        ] {
+            // With the second alphabet these are four digits, and three for those that skip them.
+            let content = [b"Jz8-".as_slice(), &Transform::Base64Encode.apply(text.as_bytes())].concat();
+            let (body, start) = encoded_field("base64", &String::from_utf8(content).unwrap());
+            for piece in [1, 100, 100_000] {
+                let found = each_window(&body, start.clone(), piece);
+                let whole = found.iter().any(|window| expected.iter().all(|part| window.contains(*part)));
+                assert!(whole, "{expected:?} in pieces of {piece}");
+            }
+        }
     }
 
     #[test]
@@ -357,19 +393,6 @@ mod tests {
                 ..PartsStart::default()
             };
             assert!(windows(&encoded.as_bytes()[cut..], start, 5).contains("<script>"), "{cut}");
-        }
-    }
-
-    #[test]
-    fn a_line_is_compared_with_the_boundary_byte_by_byte() {
-        for length in [70, 8000] {
-            let boundary = vec![b'a'; length];
-            let line = [b"--".as_slice(), &boundary, b"\n"].concat();
-            let body = line.repeat((1 << 20) / line.len());
-            let start = PartsStart { boundary, any: true, ..PartsStart::default() };
-            let mut parts = Parts::new(start);
-            parts.feed(&body, &mut |_| ());
-            assert!(parts.compared <= body.len(), "{} for {} bytes", parts.compared, body.len());
         }
     }
 

@@ -2,8 +2,6 @@
 
 use memchr::{memchr, memchr2, memchr3};
 
-use crate::body::multipart::soft_break;
-
 /// The syntax of escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum Escapes {
@@ -13,8 +11,6 @@ pub(in crate::engine) enum Escapes {
     Json,
     /// `&#N;`, `&#xH;`, `&lt;` and the like, and the marks of CDATA sections, of XML.
     References,
-    /// `=HH` and ends of lines behind a `=`: quoted-printable.
-    Quoted,
 }
 
 /// The most bytes of an escape that are held until its end arrives.
@@ -107,7 +103,6 @@ impl Undo {
             Escapes::Percent => memchr2(b'%', b'+', text),
             Escapes::Json => memchr(b'\\', text),
             Escapes::References => memchr3(b'&', b'<', b']', text),
-            Escapes::Quoted => memchr(b'=', text),
         }
     }
 
@@ -121,13 +116,6 @@ impl Undo {
                 Some(b'<') => mark(text, CDATA),
                 _ => mark(text, CDATA_END),
             },
-            Escapes::Quoted => match (soft_break(text.get(..LONGEST).unwrap_or(text)), text.get(1)) {
-                (Some(length), _) => Found::Character(None, length),
-                // The end of the line may come.
-                (None, Some(b'\r')) => Found::Open,
-                (None, Some(b' ' | b'\t')) if text.get(1..).is_some_and(is_open_break) => Found::Open,
-                (None, _) => hex(text, 1, 2).map_byte(3),
-            },
         }
     }
 }
@@ -138,11 +126,6 @@ pub(in crate::engine) fn undone(text: &[u8], escapes: Escapes) -> Option<Vec<u8>
     let changed = undo.feed(text, &mut output);
     output.append(&mut undo.held);
     changed.then_some(output)
-}
-
-/// Whether what follows a `=` is white space up to here, or up to a carriage return.
-fn is_open_break(after: &[u8]) -> bool {
-    matches!(after.iter().find(|byte| !matches!(byte, b' ' | b'\t')), None | Some(b'\r'))
 }
 
 /// A number of `digits` hexadecimal digits.
@@ -251,8 +234,6 @@ mod tests {
                 "&#49;&#x27;&#0000039&lt;&AMP;&nope; &b<![CDATA[x]]y]]>]<b>",
                 "1''<&&nope; &bx]]y]<b>",
             ),
-            (Escapes::Quoted, "=3Cscr=\r\nipt=3e =zz a=\nb", "<script> =zz ab"),
-            (Escapes::Quoted, "<scr= \t\nip=  \r\nt> = = a=\rxyz\nb", "<script> = = ab"),
         ];
         for (escapes, text, expected) in cases {
             for piece in [1, 2, 3, 5, 100] {

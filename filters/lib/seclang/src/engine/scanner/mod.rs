@@ -282,7 +282,7 @@ impl Scanner {
 
 /// Whether there is a space that a transformation may drop, or next to which it may drop one.
 #[inline(never)]
-fn minds_spacing(value: &[u8]) -> bool {
+pub(super) fn minds_spacing(value: &[u8]) -> bool {
     let after = value.get(1..).unwrap_or_default();
     // Without a branch for each byte.
     value.chunks(64).zip(after.chunks(64)).any(|(bytes, next)| {

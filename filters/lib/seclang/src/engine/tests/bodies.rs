@@ -31,6 +31,24 @@ pub(super) fn body_ids(rules: &str, content_type: &str, body: &str) -> Vec<u64> 
 }
 
 #[test]
+fn quoted_fields_are_arguments_in_each_way_that_applications_read_them() {
+    let rules = "SecRule ARGS \"@contains ' or 1=1\" \"id:1,phase:2,pass\"\n\
+        SecRule ARGS \"@rx onload=\\s*alert\" \"id:2,phase:2,pass\"\n\
+        SecRule ARGS \"@contains <script>\" \"id:3,phase:2,pass\"";
+    for (content, expected) in [
+        ("=\r=27 or 1=3D1 -- \r\nx", &[1][..]),
+        ("=6fnload= \n=61lert(1)", &[2]),
+        ("<scr= \r\nipt>", &[3]),
+        ("<scr=\rx\nipt>", &[3]),
+        ("=3Dfine=\r\n", &[]),
+    ] {
+        let head = "Content-Disposition: form-data; name=\"q\"\r\nContent-Transfer-Encoding: quoted-printable";
+        let body = format!("--b\r\n{head}\r\n\r\n{content}\r\n--b--\r\n");
+        assert_eq!(body_ids(rules, "multipart/form-data; boundary=b", &body), expected, "{content}");
+    }
+}
+
+#[test]
 fn paths_look_into_xml_bodies() {
     let rules = "SecRule XML:/a/b \"@streq x\" \"id:1,phase:2,pass\"\n\
         SecRule XML://b/@k \"@streq v\" \"id:2,phase:2,pass\"\n\

@@ -34,15 +34,43 @@ fn what_a_rule_sees_after_a_transformation_is_suspicious() {
 
 #[test]
 fn rules_that_look_elsewhere_make_no_window_suspicious() {
-    for rule in [
-        "REQUEST_HEADERS \"@rx (\\w)\\1x\" \"id:1,phase:2,pass\"",
-        "ARGS:q|ARGS_GET \"@rx (\\w)\\1x\" \"id:1,phase:2,pass\"",
-        "ARGS \"@rx (\\w)\\1x\" \"id:1,phase:1,pass\"",
-        "ARGS \"@gt 400\" \"id:1,phase:2,pass,t:length\"",
-        "&ARGS \"@eq 400\" \"id:1,phase:2,pass\"",
-    ] {
-        let rules = format!("SecRule {rule}\nSecRule ARGS \"@contains <b>\" \"id:2,phase:2,pass\"");
-        assert_eq!(behind_the_limit(&rules, "abc aax"), (0, Vec::new()), "{rule}");
-        assert_eq!(behind_the_limit(&rules, "<b>").0, 1, "{rule}");
+    let other = "SecRule ARGS \"@contains <b>\" \"id:2,phase:2,pass\"";
+    for (targets, phase, suspicious) in
+        [("ARGS", 2, 1), ("REQUEST_HEADERS", 2, 0), ("ARGS:q|ARGS_GET", 2, 0), ("ARGS", 1, 0)]
+    {
+        let rule = format!("{targets} \"@contains <script\" \"id:1,phase:{phase},pass,t:htmlEntityDecode\"");
+        let rules = format!("SecRule {rule}\n{other}");
+        assert_eq!(behind_the_limit(&rules, "abc &x"), (suspicious, Vec::new()), "{rule}");
+        assert_eq!(behind_the_limit(&rules, "<b>"), (1, vec![2]), "{rule}");
     }
+}
+
+#[test]
+fn without_a_prefilter_every_window_is_suspicious() {
+    let pattern = "SecRule ARGS \"@rx (\\w)\\1x\" \"id:1,phase:2,pass\"";
+    assert_eq!(behind_the_limit(pattern, "abc aax"), (1, vec![1]));
+    let rules = format!("{pattern}\nSecRule ARGS \"@contains <b>\" \"id:2,phase:2,pass\"");
+    assert_eq!(behind_the_limit(&rules, "abc aax"), (0, Vec::new()));
+    assert_eq!(behind_the_limit(&rules, "aax<b>"), (1, vec![1, 2]));
+}
+
+/// A value has 64 bits for the pipelines of transformations that change it.
+#[test]
+fn a_rule_behind_many_other_transformations_sees_windows() {
+    let steps = ["t:urlDecodeUni", "t:jsDecode", "t:cssDecode", "t:removeNulls"];
+    let mut pipelines: Vec<String> = Vec::new();
+    for first in steps {
+        for second in steps {
+            pipelines.extend(steps.map(|third| format!("{first},{second},{third}")));
+        }
+    }
+    pipelines.push("t:base64Decode".to_owned());
+    assert_eq!(pipelines.len(), 65);
+    let rule = |targets: &str, id: usize, pipeline: &str| {
+        format!("SecRule {targets} \"@contains <script\" \"id:{id},phase:2,pass,{pipeline}\"\n")
+    };
+    let elsewhere = pipelines.iter().zip(10..).map(|(pipeline, id)| rule("REQUEST_HEADERS:x", id, pipeline));
+    let rules: String = elsewhere.chain([rule("ARGS", 1, "t:htmlEntityDecode")]).collect();
+    assert_eq!(behind_the_limit(&rules, "x&lt;script"), (1, vec![1]));
+    assert_eq!(behind_the_limit(&rules, "x\\u003cscript %zz"), (0, Vec::new()));
 }

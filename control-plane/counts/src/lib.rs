@@ -32,7 +32,7 @@ const MEMBERS_OF_A_KEY: usize = 32;
 const MAX_BATCHES: usize = 64;
 /// How much time is between two sweeps that make room for a group, in milliseconds.
 const SWEEP_MILLIS: u64 = 1000;
-/// For how long a group stays at least of which a node has spoken, when the node has a new one and no room for it, in milliseconds.
+/// How long a group stays after its node has last named it, before it gives way to a new one of the node, in milliseconds.
 const SPARE_MILLIS: u64 = 10_000;
 /// Within how long after the begin of a link its worker has named what it counts, in milliseconds.
 const INTRODUCED_MILLIS: u64 = 60_000;

@@ -105,9 +105,12 @@ impl State {
         }
         let known = self.nodes.get(&node)?;
         let counts = self.numbers.get(asking.group).is_some_and(|number| known.groups.contains_key(number));
-        if !counts && known.groups.len() >= MAX_GROUPS.1 {
-            let Some(spare) = known.spare(now) else { return refused("full") };
-            self.leave(node, spare);
+        if !counts && !self.has_room_for_group(node, now) {
+            // What has left its window since the last sweep still holds its group.
+            self.sweep_for_room(now);
+            if !self.has_room_for_group(node, now) {
+                return refused("full");
+            }
         }
         let Some(number) = self.group(asking.group, now) else { return refused("full") };
         if self.nodes.get_mut(&node)?.speaks_of(number, now) {
@@ -118,6 +121,25 @@ impl State {
             keys.into_iter().for_each(|key| self.learn(node, number, key, None));
         }
         Some((number, by))
+    }
+
+    /// Whether a node has room for one more group; if need be, one of its groups gives way.
+    fn has_room_for_group(&mut self, node: u32, now: u64) -> bool {
+        let Some(known) = self.nodes.get(&node) else { return false };
+        if known.groups.len() < MAX_GROUPS.1 {
+            return true;
+        }
+        let spare = known.spare(now);
+        spare.into_iter().for_each(|spare| self.leave(node, spare));
+        spare.is_some()
+    }
+
+    /// Sweeps to make room for a group. A sweep looks at every part: not once for each group that a node invents.
+    fn sweep_for_room(&mut self, now: u64) {
+        if now.abs_diff(self.swept) >= SWEEP_MILLIS {
+            self.swept = now;
+            self.sweep(now);
+        }
     }
 
     /// A node does not count a group any more. Without a node and a key the group is gone: a node that names ever new ones has no more than
@@ -265,10 +287,8 @@ impl State {
         if let Some(number) = self.numbers.get(described) {
             return Some(*number);
         }
-        // A sweep looks at every part: not once for each group that a node invents.
-        if self.groups.len() >= MAX_GROUPS.0 && now.abs_diff(self.swept) >= SWEEP_MILLIS {
-            self.swept = now;
-            self.sweep(now);
+        if self.groups.len() >= MAX_GROUPS.0 {
+            self.sweep_for_room(now);
         }
         if self.groups.len() >= MAX_GROUPS.0 {
             return None;

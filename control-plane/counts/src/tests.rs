@@ -7,6 +7,7 @@ use snapshot::{CountBatch, CountGroup, CountKind, CountsUp, KeyCount, KeyMembers
 use super::*;
 
 mod groups;
+mod nodes;
 
 thread_local! {
     static CLOCK: Cell<u64> = const { Cell::new(NOW) };

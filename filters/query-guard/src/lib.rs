@@ -34,7 +34,7 @@ pub use messages::{
     Endpoint, EndpointKind, FieldRecord, Limits, OPERATIONS, OperationSeen, OperationsSeen, Persisted, QueryGuardStep,
     Schema as GraphqlSchema, TypeKind, TypeRecord,
 };
-use pairs::{Parts, pairs};
+use pairs::Parts;
 use rpc::{RpcRules, Said};
 use violation::{Mismatch, Violation};
 
@@ -136,7 +136,7 @@ impl Plugin for QueryGuard {
         let request = &exchange.request;
         // What follows a handshake is no body, unless one is announced.
         let has_body = if opens_websocket(request) { request.upgrades_with_body() } else { has_body };
-        if !has_body && is_handshake(request) {
+        if !has_body && watched.is_handshake(request, place.exact) {
             return Verdict::Pass;
         }
         if others && (has_body || request.method != b"OPTIONS") {
@@ -190,7 +190,7 @@ impl Plugin for QueryGuard {
         let Some(watched) = self.endpoints.get(place.endpoint) else { return Verdict::Pass };
         let request = &exchange.request;
         // A backend that answers a POST so early has read no request of the protocol, unless it takes one from the URL.
-        if request.method == b"POST" && !Parts::of(request.query()).any {
+        if request.method == b"POST" && !watched.asks(request.query()) {
             return Verdict::Pass;
         }
         match watched.without_body(request, place.exact) {
@@ -305,7 +305,7 @@ impl Watched {
         }
         match (kind, request.method.as_slice()) {
             // What is asked before a GET of another origin has its query, and counts as no operation.
-            (EndpointKind::Graphql, b"OPTIONS") if Parts::of(request.query()).any => {
+            (EndpointKind::Graphql, b"OPTIONS") if self.asks(request.query()) => {
                 Some((vec![], self.pairs(request.query(), true).1))
             }
             (_, b"OPTIONS") => None,
@@ -338,13 +338,22 @@ impl Watched {
         };
         let has = |name: &&str| body.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name.as_bytes()));
         let in_pairs = || self.endpoint.kind() == EndpointKind::Graphql && (self.asks(query) || self.asks(body));
-        let refers = || self.denies_stored() && persisted::TELLING.iter().any(has);
+        let refers = || self.denies_stored() && persisted::tells(body);
         has(&"\\u") || body.contains(&0) || names.iter().any(has) || in_pairs() || refers()
     }
 
     /// Whether a query or a form has parts of a GraphQL request; where stored documents are not allowed, a reference to one as well.
     fn asks(&self, text: &[u8]) -> bool {
         Parts::of(text).any || self.denies_stored() && pairs::has_any(text, &persisted::TELLING)
+    }
+
+    /// A handshake of WebSockets (RFC 6455, RFC 8441): what follows is a stream that is not held. A backend that does not know them
+    /// answers what stands in the query, as that of a GET, which is looked at for that reason.
+    fn is_handshake(&self, request: &Request, exact: bool) -> bool {
+        let upgrades = matches!(request.method.as_slice(), b"GET" | b"CONNECT") && request.streaming;
+        // At the endpoint itself, an `id` is a reference as well.
+        let refers = || exact && self.denies_stored() && pairs::has_any(request.query(), &persisted::NAMES);
+        upgrades && !self.asks(request.query()) && !refers()
     }
 
     fn denies_stored(&self) -> bool {
@@ -366,7 +375,7 @@ impl Watched {
                 "expected `query`, `operationName`, `variables` and `extensions` in this spelling, separated by `&`",
             );
         }
-        match GraphqlRequest::of_pairs(&pairs(text)) {
+        match GraphqlRequest::of_pairs(text) {
             Ok(request) => self.graphql(&[request], over_get),
             Err(violation) => (vec![], vec![violation]),
         }
@@ -475,13 +484,6 @@ impl Watched {
             Err(violation) => (vec![], vec![violation]),
         }
     }
-}
-
-/// A handshake of WebSockets (RFC 6455, RFC 8441): what follows is a stream that is not held. A backend that does not know them answers
-/// what stands in the query, which is looked at for that reason.
-fn is_handshake(request: &Request) -> bool {
-    let asks = matches!(request.method.as_slice(), b"GET" | b"CONNECT") && request.streaming;
-    asks && !Parts::of(request.query()).any
 }
 
 /// Whether a request asks for WebSockets, and has no end for that reason.

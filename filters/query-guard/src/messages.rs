@@ -70,7 +70,7 @@ pub enum EndpointKind {
     Mcp = 2,
 }
 
-/// What is done with queries that come as a hash.
+/// What is done with queries that come as a reference to a stored document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
 pub enum Persisted {

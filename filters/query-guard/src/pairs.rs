@@ -51,7 +51,7 @@ fn is_like_part(name: &[u8]) -> bool {
 }
 
 /// A name of a parameter, decoded, without what some servers leave out of it.
-pub(crate) fn bare(name: &[u8]) -> &[u8] {
+fn bare(name: &[u8]) -> &[u8] {
     let leading = name.iter().take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r' | b'[' | b']')).count();
     let name = name.get(leading..).unwrap_or_default();
     name.split(|byte| matches!(byte, 0 | b'[' | b']')).next().unwrap_or_default()
@@ -61,6 +61,14 @@ pub(crate) fn bare(name: &[u8]) -> &[u8] {
 pub(crate) fn has_any(text: &[u8], known: &[&str]) -> bool {
     let is_known = |name: &[u8]| known.iter().any(|known| names::equal(bare(name), known.as_bytes()));
     text.split(|byte| matches!(byte, b'&' | b';')).any(|piece| is_known(&split(piece).0))
+}
+
+/// The names, as [`bare`] ones, of the parameters that some server finds with a value in a query or a form.
+pub(crate) fn given(text: &[u8]) -> Vec<Vec<u8>> {
+    let parts = text.split(|byte| *byte == b'&');
+    // Some servers split at `;` as well. The first piece has the name of the whole.
+    let pieces = parts.flat_map(|part| std::iter::once(part).chain(part.split(|byte| *byte == b';').skip(1)));
+    pieces.map(split).filter(|(_, value)| !value.is_empty()).map(|(name, _)| bare(&name).to_vec()).collect()
 }
 
 fn decoded(text: &[u8]) -> Vec<u8> {

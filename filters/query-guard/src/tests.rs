@@ -393,15 +393,23 @@ fn reports_are_short_enough_to_be_sent() {
 
 #[test]
 fn a_query_in_the_url_is_judged_although_a_body_is_withheld() {
-    let plugin = plugin(|_| {}, &[]);
-    let overtaken = |method: &str, path: &str| {
+    let (allow, deny) = (plugin(|_| {}, &[]), plugin(|step| step.endpoints[0].persisted = Persisted::Deny.into(), &[]));
+    let overtaken_at = |plugin: &dyn Plugin, method: &str, path: &str| {
         let (mut exchange, mut slot, host) = (exchange(method, path, &[]), Slot::default(), FakeHost::at(1000));
         assert!(matches!(plugin.request(&mut exchange, true, &mut slot, &host), Verdict::NeedBody(_)));
         refusal(plugin.without_body(&mut exchange, 200, &mut slot, &host)).map_or(0, |refusal| refusal.status)
     };
+    let overtaken = |method: &str, path: &str| overtaken_at(&*allow, method, path);
     assert_eq!(overtaken("GET", "/graphql?query=mutation%7Ba%7D"), 405);
     assert_eq!(overtaken("GET", "/graphql?query=%7Ba%7D"), 0);
     assert_eq!(overtaken("POST", "/graphql?query=mutation%7Ba%7D"), 400);
     // An upload that the backend refuses early.
     assert_eq!(overtaken("POST", "/graphql"), 0);
+    assert_eq!(overtaken("POST", "/graphql?documentId=abc"), 0, "stored documents are allowed");
+    for query in ["documentId=abc", "x=1;doc_id=1"] {
+        for path in ["/graphql", "/graphql/x"] {
+            assert_eq!(overtaken_at(&*deny, "POST", &format!("{path}?{query}")), 400, "{path} {query}");
+        }
+    }
+    assert_eq!(overtaken_at(&*deny, "POST", "/graphql"), 0);
 }

@@ -25,7 +25,7 @@ pub(crate) enum Mismatch {
     Introspection,
     /// A mutation over GET.
     MutationOverGet,
-    /// A persisted query where there may be none, or a text where there must be one, or a hash of another text.
+    /// A reference to a stored document where there may be none, a text where there must be a reference, or a hash of another text.
     Persisted,
     /// The document does not match the schema.
     Schema,

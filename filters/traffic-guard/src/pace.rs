@@ -196,7 +196,7 @@ impl Pace {
         if !in_surge || is_new_pace || f64::from(self.count) <= threshold {
             self.learn(f64::from(self.count), threshold, limits);
         }
-        if silence.forgotten_until(limits) > self.bucket {
+        if silence.anew > self.bucket {
             // By now another pace may be usual, as in the morning after a night: it is learned anew.
             *self = Self::new(limits, bucket, 0, false);
             return turn;

@@ -82,7 +82,7 @@ impl Paces {
     fn is_watched(&self, dimension: Dimension, route: &Rc<str>, host: &dyn Host) -> bool {
         let since = host.shared().get(&self.watched_key(dimension, route)).and_then(|(value, _)| read_number(&value));
         // A silence that outlasts the records has the node begin to watch anew.
-        let anew = self.silence.last(&self.limits, host).forgotten_until(&self.limits);
+        let anew = self.silence.last(&self.limits, host).anew;
         let passed = since.and_then(|since| self.limits.bucket(host.now()).checked_sub(since.max(anew)));
         passed.is_some_and(|passed| passed >= u64::from(self.limits.warmup))
     }

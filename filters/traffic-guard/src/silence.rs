@@ -14,11 +14,16 @@ use crate::pace::{BEHIND, Limits};
 pub(crate) struct Silence {
     /// The newest bucket with a request.
     last: u64,
-    /// The last bucket with a request before the silence, and the first one behind it; 0 for none.
+    /// The last bucket with a request before the silence, and the first one behind it; the same without a silence.
     from: u64,
     until: u64,
-    /// The last bucket with any request before its end: a few buckets with stray requests are a part of the silence.
-    stray: u64,
+    /// How many times stray requests have come in the silence: they are a part of it.
+    strays: u64,
+    /// There was steady traffic before the silence. A small site has nothing but stray requests.
+    after_traffic: bool,
+    /// The first bucket behind the newest silence in which the records of callers have ended; 0 for none. What is known of callers is
+    /// known since then.
+    pub(crate) anew: u64,
 }
 
 /// The silence that all workers of the node know of.
@@ -29,19 +34,34 @@ pub(crate) struct NodeSilence {
 }
 
 impl Silence {
-    /// The same with a request in a bucket. More than `least` buckets without one are a silence.
-    fn with(self, bucket: u64, least: u64) -> Self {
-        let passed = bucket.saturating_sub(self.last);
+    /// A node whose first request is in a bucket.
+    fn begin(bucket: u64) -> Self {
+        Self { last: bucket, from: bucket, until: bucket, ..Self::default() }
+    }
+
+    /// The same with a request in a bucket. More than `warmup` buckets without one are a silence. Stray requests, at most `warmup` times,
+    /// do not end it.
+    fn with(self, bucket: u64, limits: &Limits) -> Self {
+        let least = u64::from(limits.warmup);
         if self.last.saturating_sub(bucket) > BEHIND {
             // The clock was put back: these numbers come again.
-            Self { last: bucket, ..Self::default() }
-        } else if passed > least.saturating_add(1) {
-            let goes_on = self.until != 0 && self.last.saturating_sub(self.until) <= least;
-            let from = if goes_on { self.from } else { self.last };
-            Self { last: bucket, from, until: bucket, stray: self.last }
-        } else {
-            Self { last: self.last.max(bucket), ..self }
+            return Self::begin(bucket);
         }
+        if bucket.saturating_sub(self.last) <= least.saturating_add(1) {
+            return Self { last: self.last.max(bucket), ..self };
+        }
+        let steady = self.last.saturating_sub(self.until) > least;
+        let goes_on = !steady && self.until > self.from && self.strays < least;
+        let silence = if goes_on {
+            Self { strays: self.strays.saturating_add(1), ..self }
+        } else {
+            Self { from: self.last, strays: 0, after_traffic: steady, ..self }
+        };
+        // The last requests may have been counted a little earlier than they came.
+        let forgets = |since: u64| bucket.saturating_sub(since).saturating_add(BEHIND) >= limits.idle_buckets();
+        let forgotten = forgets(self.last) || silence.after_traffic && forgets(silence.from);
+        let anew = if forgotten { bucket } else { self.anew };
+        Self { last: bucket, until: bucket, anew, ..silence }
     }
 
     /// How many buckets of the silence are behind this one.
@@ -49,22 +69,16 @@ impl Silence {
         self.until.saturating_sub(bucket.max(self.from)).saturating_sub(1)
     }
 
-    /// The first bucket behind a silence in which the records of callers have ended; 0 if there was none. Stray requests are none of it: a
-    /// small site has nothing else.
-    pub(crate) fn forgotten_until(&self, limits: &Limits) -> u64 {
-        let passed = self.until.saturating_sub(self.stray);
-        // The last requests may have been counted a little earlier than they came.
-        let lasts = passed.saturating_add(BEHIND) >= limits.idle_buckets();
-        if lasts { self.until } else { 0 }
-    }
-
     fn read(bytes: &[u8]) -> Option<Self> {
         let mut numbers = bytes.as_chunks::<8>().0.iter().map(|number| u64::from_le_bytes(*number));
-        Some(Self { last: numbers.next()?, from: numbers.next()?, until: numbers.next()?, stray: numbers.next()? })
+        let (last, from, until) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        let (strays, after_traffic, anew) = (numbers.next()?, numbers.next()? != 0, numbers.next()?);
+        Some(Self { last, from, until, strays, after_traffic, anew })
     }
 
     fn encode(self) -> Vec<u8> {
-        [self.last, self.from, self.until, self.stray].iter().flat_map(|number| number.to_le_bytes()).collect()
+        let Self { last, from, until, strays, after_traffic, anew } = self;
+        [last, from, until, strays, after_traffic.into(), anew].iter().flat_map(|number| number.to_le_bytes()).collect()
     }
 }
 
@@ -81,8 +95,7 @@ impl NodeSilence {
         }
         let noted = edit(host.shared(), &self.key, |bytes| {
             let before = Silence::read(bytes);
-            let first = || Silence { last: bucket, ..Silence::default() };
-            let after = before.map_or_else(first, |before| before.with(bucket, u64::from(limits.warmup)));
+            let after = before.map_or_else(|| Silence::begin(bucket), |before| before.with(bucket, limits));
             (after, (before != Some(after)).then(|| after.encode()))
         });
         // Other workers wrote first: theirs is known with the next bucket.

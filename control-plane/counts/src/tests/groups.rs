@@ -65,6 +65,16 @@ fn a_group_that_a_node_has_named_on_its_link_stays_although_it_counts_nothing() 
 }
 
 #[test]
+fn a_group_whose_counts_have_left_their_window_gives_way_before_the_next_sweep() {
+    let counts = counts();
+    two_nodes(&counts);
+    let all = |first: u64| (first..first + 32).all(|number| counted_by_both(&counts, (1, 2), 1, &named(number)));
+    assert!(all(0));
+    CLOCK.set(CLOCK.get() + HOUR);
+    assert!(all(100));
+}
+
+#[test]
 fn a_node_that_names_ever_new_groups_has_no_more_than_its_share() {
     let counts = counts();
     two_nodes(&counts);

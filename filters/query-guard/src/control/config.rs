@@ -42,7 +42,7 @@ pub enum QueryEndpointKind {
     Mcp,
 }
 
-/// What is done with queries that come as a hash.
+/// What is done with queries that come as a reference to a stored document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PersistedQueries {

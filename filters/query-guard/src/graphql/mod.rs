@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use crate::json::Json;
 use crate::messages::{Limits, Persisted};
-use crate::pairs::{PARTS, bare};
+use crate::pairs::{PARTS, given, pairs};
 use crate::rpc::shown;
 use crate::violation::{Mismatch, Violation};
 
@@ -73,8 +73,7 @@ impl GraphqlRequest {
             Some(array) if array.is_empty_array() => Ok(None),
             Some(_) => Err(Violation::new(Mismatch::InvalidRequest, format!("expected an object as `{name}`"))),
         };
-        let texts = value.members().iter().filter(|(_, value)| value.text().is_some_and(|text| !text.is_empty()));
-        let reference = Reference::of(texts.map(|(name, _)| name.as_bytes()));
+        let reference = Reference::of_members(value.members());
         Ok(Self {
             // Clients write an empty document beside a reference.
             query: text("query")?.filter(|text| !(reference.is_some() && text.is_empty())),
@@ -85,8 +84,9 @@ impl GraphqlRequest {
         })
     }
 
-    /// Reads the pairs of a query or a form, which are decoded.
-    pub(crate) fn of_pairs(pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<Self, Violation> {
+    /// Reads a query or a form.
+    pub(crate) fn of_pairs(encoded: &[u8]) -> Result<Self, Violation> {
+        let pairs = pairs(encoded);
         let wrong = |what: String| Violation::new(Mismatch::InvalidRequest, what);
         let text = |name: &str| {
             let mut found = pairs.iter().filter(|(own, _)| own == name.as_bytes()).map(|(_, value)| value);
@@ -108,19 +108,18 @@ impl GraphqlRequest {
                 Err(error) => Err(wrong(format!("`{name}`: {error}"))),
             }
         };
-        let texts = pairs.iter().filter(|(_, value)| !value.is_empty());
         Ok(Self {
             query: text("query")?,
             operation: text("operationName")?,
             variables: object("variables")?,
             extensions: object("extensions")?,
-            reference: Reference::of(texts.map(|(name, _)| bare(name))),
+            reference: Reference::of_parameters(&given(encoded)),
         })
     }
 
     /// Judges the request: its operation as far as it is known, and what does not match.
     pub(crate) fn judge(&self, rules: &Rules<'_>, over_get: bool) -> (Named, Vec<Violation>) {
-        let persisted = Named { kind: "persisted", name: "(by hash)".to_owned() };
+        let persisted = Named { kind: "persisted", name: "(by reference)".to_owned() };
         let unknown = Named { kind: "query", name: "(unread)".to_owned() };
         let one = |kind: Mismatch, detail: &str| vec![Violation::new(kind, detail)];
         let Some(text) = &self.query else { return (persisted, self.without_document(rules.persisted)) };

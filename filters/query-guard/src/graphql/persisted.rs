@@ -3,12 +3,13 @@
 use snapshot::{content_hash, hex};
 
 use super::GraphqlRequest;
+use crate::json::Json;
 use crate::messages::Persisted;
 use crate::violation::{Mismatch, Violation};
 
 /// The names that servers take a reference from beside Apollo's `extensions.persistedQuery.sha256Hash`: that of GraphQL over HTTP
 /// (appendix on persisted documents), those of Relay, of `persistgraphql` and of Hot Chocolate.
-const NAMES: [&str; 4] = ["documentId", "queryId", "doc_id", ID];
+pub(crate) const NAMES: [&str; 4] = ["documentId", "queryId", "doc_id", ID];
 /// Some clients number each request in it, beside the document (`react-relay-network-modern` of Relay).
 const ID: &str = "id";
 
@@ -25,12 +26,42 @@ pub(crate) enum Reference {
 }
 
 impl Reference {
-    /// What the members of a request with a text have of references. Names count in any case.
-    pub(crate) fn of<'n>(members: impl Iterator<Item = &'n [u8]>) -> Option<Self> {
-        let known = |name: &[u8]| NAMES.iter().find(|known| names::equal(name, known.as_bytes())).copied();
-        let found = members.filter_map(known).map(|name| if name == ID { Self::Id } else { Self::Document });
-        found.reduce(|one, other| if one == Self::Document { one } else { other })
+    /// The reference among the members of a JSON object: a text that is not empty, or a number in another name than `id`, in which clients
+    /// number their requests. Names count in any case.
+    pub(super) fn of_members(members: &[(String, Json)]) -> Option<Self> {
+        let one = |(name, value): &(String, Json)| {
+            let named = Self::named(name.as_bytes())?;
+            let refers = match value {
+                Json::String(text) => !text.is_empty(),
+                Json::Number(_) => named == Self::Document,
+                _ => false,
+            };
+            refers.then_some(named)
+        };
+        Self::strongest(members.iter().filter_map(one))
     }
+
+    /// The reference among the names of parameters that have a value.
+    pub(super) fn of_parameters(given: &[Vec<u8>]) -> Option<Self> {
+        Self::strongest(given.iter().filter_map(|name| Self::named(name)))
+    }
+
+    fn named(name: &[u8]) -> Option<Self> {
+        let known = NAMES.iter().find(|known| names::equal(name, known.as_bytes()))?;
+        Some(if *known == ID { Self::Id } else { Self::Document })
+    }
+
+    fn strongest(mut found: impl Iterator<Item = Self>) -> Option<Self> {
+        let first = found.next()?;
+        Some(if found.any(|one| one == Self::Document) { Self::Document } else { first })
+    }
+}
+
+/// Whether a body has a name that tells of a reference, in any case.
+pub(crate) fn tells(body: &[u8]) -> bool {
+    let folded = names::folded(body);
+    let has = |name: &&str| folded.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name.as_bytes()));
+    TELLING.iter().any(has)
 }
 
 impl GraphqlRequest {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::document::Value;
 use super::schema::TypeRef;
-use super::validate::shown;
+use super::validate::quoted;
 
 /// A use of a variable: its name, and the type of its place with whether that has a default; `None` at a place of any type.
 type Use<'s, 'a> = (&'a str, Option<(&'s TypeRef, bool)>);
@@ -101,10 +101,10 @@ impl<'s, 'a> Uses<'s, 'a> {
 }
 
 fn fits(declared: &HashMap<&str, Declared>, (name, place): Use<'_, '_>) -> Result<(), String> {
-    let variable = declared.get(name).ok_or_else(|| format!("the variable {} is not declared", shown(name)))?;
+    let variable = declared.get(name).ok_or_else(|| format!("the variable {} is not declared", quoted(name)))?;
     match place {
         Some((of, defaulted)) if !of.takes(&variable.of, defaulted || variable.has_default) => {
-            Err(format!("the variable {} has another type than its place", shown(name)))
+            Err(format!("the variable {} has another type than its place", quoted(name)))
         }
         _ => Ok(()),
     }

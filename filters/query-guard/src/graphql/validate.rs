@@ -8,6 +8,7 @@ use super::schema::{FieldDefinition, Schema, TypeDefinition, TypeRef};
 use super::uses::{Declared, Needs, Uses};
 use crate::json::Json;
 use crate::messages::TypeKind;
+use crate::rpc::shown;
 
 /// Fields that every type has, and those of a query's root.
 const TYPENAME: &str = "__typename";
@@ -71,11 +72,11 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
 
     fn condition(&self, name: &str) -> Result<&'s TypeDefinition, String> {
         let found = self.schema.named(name).and_then(|place| self.schema.get(place));
-        let found = found.ok_or_else(|| format!("the type {} of a fragment is not declared", shown(name)))?;
+        let found = found.ok_or_else(|| format!("the type {} of a fragment is not declared", quoted(name)))?;
         if found.is_composite() {
             Ok(found)
         } else {
-            Err(format!("a fragment on {}, which has no fields", shown(name)))
+            Err(format!("a fragment on {}, which has no fields", quoted(name)))
         }
     }
 
@@ -99,19 +100,19 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
                     }
                     let definition = parent.field(field.name).filter(|_| parent.kind != TypeKind::Union);
                     let definition =
-                        definition.ok_or_else(|| format!("{} has no field {}", parent.name, shown(field.name)))?;
+                        definition.ok_or_else(|| format!("{} has no field {}", parent.name, quoted(field.name)))?;
                     self.arguments(definition, &field.arguments, (&parent.name, field.name), needs)?;
                     let Some(inner) = self.schema.get(definition.of.base()) else { continue };
                     match (inner.is_composite(), field.selection.is_empty()) {
                         (true, true) => {
                             return Err(format!(
                                 "the field {} of {} needs a selection",
-                                shown(field.name),
+                                quoted(field.name),
                                 parent.name
                             ));
                         }
                         (false, false) => {
-                            return Err(format!("the field {} of {} has no fields", shown(field.name), parent.name));
+                            return Err(format!("the field {} of {} has no fields", quoted(field.name), parent.name));
                         }
                         (true, false) => self.selection(inner, &field.selection, false, needs)?,
                         (false, true) => {}
@@ -120,7 +121,7 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
                 Selection::Spread { name, directives } => {
                     self.directives(directives, needs)?;
                     let place =
-                        self.by_name.get(name).ok_or_else(|| format!("there is no fragment {}", shown(name)))?;
+                        self.by_name.get(name).ok_or_else(|| format!("there is no fragment {}", quoted(name)))?;
                     needs.fragment(*place);
                 }
                 Selection::Inline { on, directives, selection } => {
@@ -144,7 +145,7 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
     fn directives(&self, directives: &'d [Directive<'a>], needs: &mut Needs<'s, 'a>) -> Checked {
         for directive in directives {
             if !self.schema.has_directive(directive.name) {
-                return Err(format!("the directive {} is not declared", shown(directive.name)));
+                return Err(format!("the directive {} is not declared", quoted(directive.name)));
             }
             for (_, value) in &directive.arguments {
                 needs.loose(value);
@@ -160,7 +161,7 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
         (parent, field): (&str, &str),
         needs: &mut Needs<'s, 'a>,
     ) -> Checked {
-        let at = |name: &str| format!("the argument {} of {parent}.{}", shown(name), shown(field));
+        let at = |name: &str| format!("the argument {} of {parent}.{}", quoted(name), quoted(field));
         let mut names = HashSet::new();
         for (name, value) in given {
             let argument = definition.argument(name).ok_or_else(|| format!("{} is not declared", at(name)))?;
@@ -211,9 +212,9 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
                 let mut names = HashSet::new();
                 for (name, value) in members {
                     let field =
-                        named.field(name).ok_or_else(|| format!("no field {} in {}", shown(name), named.name))?;
+                        named.field(name).ok_or_else(|| format!("no field {} in {}", quoted(name), named.name))?;
                     if !names.insert(*name) {
-                        return Err(format!("the field {} of {} once", shown(name), named.name));
+                        return Err(format!("the field {} of {} once", quoted(name), named.name));
                     }
                     self.value(&field.of, value, field.defaulted, needs)?;
                 }
@@ -247,13 +248,13 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
         let mut declared = HashMap::with_capacity(operation.variables.len());
         for variable in &operation.variables {
             let of = self.schema.resolve(&variable.of);
-            let of = of.ok_or_else(|| format!("the type of the variable {} is not declared", shown(variable.name)))?;
+            let of = of.ok_or_else(|| format!("the type of the variable {} is not declared", quoted(variable.name)))?;
             if self.schema.get(of.base()).is_some_and(TypeDefinition::is_composite) {
-                return Err(format!("the variable {} has a type that is no input", shown(variable.name)));
+                return Err(format!("the variable {} has a type that is no input", quoted(variable.name)));
             }
             let has_default = variable.default.as_ref().is_some_and(|value| *value != Value::Null);
             if declared.insert(variable.name, Declared { of, has_default }).is_some() {
-                return Err(format!("the variable {} is declared twice", shown(variable.name)));
+                return Err(format!("the variable {} is declared twice", quoted(variable.name)));
             }
         }
         Ok(declared)
@@ -275,9 +276,9 @@ impl<'s, 'd, 'a> Validator<'s, 'd, 'a> {
             match values.get(variable.name) {
                 Some(value) => self
                     .json(of, value)
-                    .map_err(|what| format!("the variable {}: expected {what}", shown(variable.name)))?,
+                    .map_err(|what| format!("the variable {}: expected {what}", quoted(variable.name)))?,
                 None if matches!(of, TypeRef::NonNull(_)) && variable.default.is_none() => {
-                    return Err(format!("the variable {} is missing", shown(variable.name)));
+                    return Err(format!("the variable {} is missing", quoted(variable.name)));
                 }
                 None => {}
             }
@@ -335,7 +336,7 @@ fn whole(number: &serde_json::Number) -> Option<i64> {
     number.as_i64().or_else(|| number.as_f64().and_then(of_float))
 }
 
-/// A name, which a client chose, for people.
-pub(crate) fn shown(name: &str) -> String {
-    format!("`{}`", name.get(..64).unwrap_or(name))
+/// A name, which a client chose, within a text for people.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("`{}`", shown(name))
 }

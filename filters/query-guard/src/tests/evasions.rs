@@ -130,6 +130,8 @@ fn references_to_stored_documents_are_refused_below_an_endpoint_that_denies_them
     for (target, body) in [
         ("/graphql/x", r#"{"documentId":"abc"}"#),
         ("/graphql/x", r#"{"DOC_ID":"abc"}"#),
+        ("/graphql/x", r#"{"doc_id":7}"#),
+        ("/graphql/x", "{\"document\u{131}d\":\"abc\"}"),
         ("/graphql.json", r#"[{"queryId":"abc"}]"#),
     ] {
         assert_eq!((post(&*deny, target, body), post(&*allow, target, body)), (400, 0), "{body}");
@@ -139,11 +141,41 @@ fn references_to_stored_documents_are_refused_below_an_endpoint_that_denies_them
     }
     let twice = |plugin: &dyn Plugin| post(plugin, "/graphql?documentId=abc", r#"{"query":"{a}"}"#);
     assert_eq!((twice(&*deny), twice(&*allow)), (400, 0));
+    let form = "application/x-www-form-urlencoded";
+    for body in ["documentId=abc", "D%6Fcument%C4%B1d=abc", "a=b&+doc_id=1", "a=b;doc_id=1"] {
+        for path in ["/graphql", "/graphql/x"] {
+            assert_eq!((typed(&*deny, path, form, body), typed(&*allow, path, form, body)), (400, 0), "{path} {body}");
+        }
+    }
     // Anything has an `id`, and that of JSON-RPC is no reference.
     assert_eq!(post(&*deny, "/graphql/x", r#"{"id":"abc"}"#), 0);
     assert_eq!(get(&*deny, "/graphql/playground?id=5"), 0);
     assert_eq!(post(&*deny, "/rpc", r#"{"jsonrpc":"2.0","id":"abc","method":"ping"}"#), 0);
     assert_eq!(post(&*deny, "/graphql", r#"[{"query":"{a}"},{"id":"abc"}]"#), 400);
+}
+
+#[test]
+fn references_to_stored_documents_are_refused_without_a_body() {
+    let deny = plugin(|step| step.endpoints[0].persisted = Persisted::Deny.into(), &[]);
+    let allow = plugin(|_| {}, &[]);
+    let upgrade = [("upgrade", "websocket")].as_slice();
+    let none = &upgrade[1..];
+    for query in ["documentId=abc", "x=1;documentId=abc", "D%6Fcument%C4%B1d=abc", "+doc_id=1", "queryId[]=1"] {
+        for path in ["/graphql", "/graphql/x"] {
+            let target = format!("{path}?{query}");
+            for (method, headers) in [("GET", none), ("HEAD", none), ("OPTIONS", none), ("GET", upgrade)] {
+                let of = |plugin: &dyn Plugin| status(plugin, method, &target, headers, None);
+                assert_eq!((of(&*deny), of(&*allow)), (400, 0), "{method} {target} {headers:?}");
+            }
+        }
+    }
+    // The stream of WebSockets hides no reference; below the endpoint anything has an `id`.
+    let upgraded = |plugin: &dyn Plugin, target: &str| status(plugin, "GET", target, upgrade, Some(""));
+    assert_eq!((upgraded(&*deny, "/graphql?id=5"), upgraded(&*allow, "/graphql?id=5")), (400, 0));
+    assert_eq!((upgraded(&*deny, "/graphql/x?id=5"), upgraded(&*deny, "/graphql?token=5")), (0, 0));
+    assert_eq!(upgraded(&*deny, "/mcp?id=5"), 0);
+    // Before a POST with such a number.
+    assert_eq!(status(&*deny, "OPTIONS", "/graphql?id=5", &[], None), 0);
 }
 
 #[test]

@@ -310,15 +310,50 @@ fn the_traffic_after_an_outage_is_no_surge_and_a_flood_soon_after_it_is_found() 
 }
 
 #[test]
-fn a_stray_request_ends_no_outage() {
+fn stray_requests_end_no_outage() {
+    // Minutes from one to the next; the last comes with the traffic.
+    for outage in [&[15, 5, 10][..], &[30, 30], &[2, 39], &[350, 10], &[200, 5, 10], &[10; 7]] {
+        let (plugin, host, mut random) = (plugin(&step()), FakeHost::at(NOW), Random(5));
+        (0..60).for_each(|_| drop(busy(&*plugin, &host, &mut random, 1)));
+        for minutes in outage {
+            host.advance(minutes * 60_000);
+            assert_eq!(send(&*plugin, &host, From { ip: "203.0.113.1", ..ONE }).1, "", "{outage:?}");
+        }
+        for bucket in 0..12 {
+            assert_eq!(busy(&*plugin, &host, &mut random, 1), [] as [String; 0], "{outage:?}, bucket {bucket}");
+        }
+        assert_eq!(busy(&*plugin, &host, &mut random, 5), ["traffic:source_surge"], "{outage:?}");
+    }
+}
+
+#[test]
+fn a_moment_of_traffic_ends_no_outage() {
     let (plugin, host, mut random) = (plugin(&step()), FakeHost::at(NOW), Random(5));
     (0..60).for_each(|_| drop(busy(&*plugin, &host, &mut random, 1)));
-    for minutes in [15, 5, 10] {
-        host.advance(minutes * 60_000);
-        assert_eq!(send(&*plugin, &host, From { ip: "203.0.113.1", ..ONE }).1, "");
+    host.advance(360 * 60_000);
+    // One of the callers comes back before the gateway is taken out once more.
+    for _ in 0..2 {
+        assert_eq!(bucket(&*plugin, &host, From { ip: "203.0.113.1", ..ONE }, 50).1, "");
     }
-    for bucket in 0..12 {
-        assert_eq!(busy(&*plugin, &host, &mut random, 1), [] as [String; 0], "{bucket}");
+    host.advance(90_000);
+    for _ in 0..12 {
+        assert_eq!(busy(&*plugin, &host, &mut random, 1), [] as [String; 0]);
+    }
+}
+
+#[test]
+fn a_site_that_has_become_quiet_finds_a_flood() {
+    for minutes in [5, 10] {
+        let (plugin, host, mut random) = (plugin(&step()), FakeHost::at(NOW), Random(5));
+        (0..60).for_each(|_| drop(busy(&*plugin, &host, &mut random, 1)));
+        for _ in 0..20 {
+            host.advance(minutes * 60_000);
+            assert_eq!(send(&*plugin, &host, From { ip: "203.0.113.1", ..ONE }).1, "");
+        }
+        host.advance(minutes * 60_000);
+        let flood = From { ip: "203.0.113.9", ..ONE };
+        let first = (1..1000).find(|_| !send(&*plugin, &host, flood).1.is_empty());
+        assert!(first.is_some_and(|first| (140..=151).contains(&first)), "{minutes} minutes: {first:?}");
     }
 }
 

@@ -15,7 +15,7 @@ const LIST: &str = "svc.counts.used";
 const MAX_GROUPS: usize = 32;
 /// How long a group without a use stays at least, in milliseconds.
 const LEAST_IDLE: u64 = 60_000;
-/// The bounds of how long a worker does not note a use again, in milliseconds.
+/// The bounds of [`noted_again`], in milliseconds.
 const NOTED_AGAIN: (u64, u64) = (1_000, 600_000);
 
 /// A group in the list of the node.
@@ -59,8 +59,7 @@ impl Groups {
             // A new snapshot has made it again: found quickly from now on.
             known.shared = Rc::clone(shared);
         }
-        let again = (span(&shared.described) / 4).clamp(NOTED_AGAIN.0, NOTED_AGAIN.1);
-        Some((known.number, now.abs_diff(known.noted.get()) < again))
+        Some((known.number, now.abs_diff(known.noted.get()) < noted_again(&shared.described)))
     }
 
     /// Takes over the list of the node. A use of `shared` was noted.
@@ -101,9 +100,10 @@ impl Groups {
 }
 
 impl Used {
-    /// Whether it may give way. A time that is far ahead was noted before the clock was put back.
+    /// Whether it may give way: nothing that was counted is in its window any more, also by a use that was not noted again. A time that is
+    /// far ahead was noted before the clock was put back.
     fn is_idle(&self, now: u64) -> bool {
-        now.abs_diff(self.at) >= span(&self.group).max(LEAST_IDLE)
+        now.abs_diff(self.at) >= span(&self.group).max(LEAST_IDLE).saturating_add(noted_again(&self.group))
     }
 }
 
@@ -140,6 +140,11 @@ fn remove_idle(all: &mut Vec<Used>, now: u64) -> bool {
 /// How long something that was counted stays, in milliseconds.
 fn span(group: &CountGroup) -> u64 {
     group.slice_millis.saturating_mul(u64::from(group.slices).saturating_add(1))
+}
+
+/// How long a worker does not note a use again, in milliseconds.
+fn noted_again(group: &CountGroup) -> u64 {
+    (span(group) / 4).clamp(NOTED_AGAIN.0, NOTED_AGAIN.1)
 }
 
 /// For each group the time of its last use, little endian, and the message with its length.

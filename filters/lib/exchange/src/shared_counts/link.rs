@@ -81,6 +81,8 @@ pub fn news(data: &dyn SharedData, now: u64) -> Option<CountsUp> {
     let cluster = worker.cluster(data, now);
     let mut news = News { up: CountsUp { incarnation: cluster.incarnation, ..CountsUp::default() }, ..News::default() };
     if worker.introduces.replace(false) {
+        // Those of other workers as well: the node is taken to count no group that is not named.
+        worker.find_groups(data, now);
         news.up.batches = worker.groups.borrow().iter().map(|shared| shared.batch()).collect();
     }
     tell_changes(&worker, data, cluster.time(now), &mut news);

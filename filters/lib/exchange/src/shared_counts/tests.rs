@@ -3,13 +3,11 @@
 use node_state::Membership;
 use snapshot::{AddedToSet, CountedNow, CountsDown, CountsUp, Message, SetMembership};
 
+use super::groups::note;
 use super::node::MAX_CHANGES;
 use super::*;
 use crate::fake::FakeHost;
 use crate::{Answer, Host, Metric};
-
-#[cfg(not(target_family = "wasm"))]
-mod groups;
 
 const NOW: u64 = 1_700_000_000_000;
 
@@ -336,4 +334,34 @@ fn a_node_has_a_bounded_number_of_groups_and_counts_on_alone_beyond() {
     // A new snapshot makes the same windows again.
     let again = Window::new("w3", 60_000, 6).unwrap();
     assert_eq!(again.add(&host, b"k", 1), count(2, 0));
+}
+
+#[test]
+fn a_group_gives_way_when_what_was_counted_last_has_left_its_window() {
+    let host = linked();
+    let add = |number: u32| Window::new(&format!("w{number}"), 60_000, 6).unwrap().add(&host, b"k", 1);
+    assert_eq!(add(0), count(1, 0));
+    host.advance(1);
+    assert!((1..32).all(|number| add(number) == count(1, 0)));
+    // A quarter of the 70 s that a count may stay has not passed: this use is not noted.
+    host.advance(17_000);
+    assert_eq!(add(0), count(2, 0));
+    // From the first use on: 70 s, and just below and above a quarter more.
+    for (after, lost) in [(70_000, Some(1)), (87_499, Some(2)), (87_500, Some(2))] {
+        host.advance(NOW + after - host.now());
+        add(32);
+        assert_eq!(host.counts.borrow().get(&Metric::CountsDropped).copied(), lost, "{after}");
+    }
+}
+
+#[test]
+fn a_worker_names_what_all_workers_of_its_node_count_when_its_link_begins() {
+    let host = node();
+    // Another worker has counted it.
+    let described = describe("login", CountKind::Window, 60_000, 6, 5).unwrap();
+    assert!(note(host.shared(), &described, NOW).is_some());
+    greet(&host, 1);
+    let batches = said(&host).into_iter().flat_map(|up| up.batches);
+    let named: Vec<String> = batches.filter_map(|batch| batch.group).map(|group| group.name).collect();
+    assert_eq!(named, ["login"]);
 }

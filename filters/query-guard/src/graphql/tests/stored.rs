@@ -52,7 +52,7 @@ fn other_references_to_a_stored_document_are_found_in_any_case() {
         // Clients of Relay number their requests with `id`.
         let expected = if name.len() == 2 { vec![] } else { vec![Mismatch::InvalidRequest] };
         assert_eq!(found(&beside, Allow), expected, "{beside}");
-        for other in ["7", "null", "\"\"", "{}", "true"] {
+        for other in ["null", "\"\"", "{}", "true"] {
             let beside = format!(r#"{{"query":"{{a}}","{name}":{other}}}"#);
             assert_eq!(found(&beside, Deny), [], "{beside}");
             let alone = format!(r#"{{"{name}":{other}}}"#);
@@ -65,18 +65,51 @@ fn other_references_to_a_stored_document_are_found_in_any_case() {
 }
 
 #[test]
+fn a_number_is_a_reference_but_in_an_id() {
+    use Persisted::{Allow, Deny, Only};
+    for name in ["documentId", "queryId", "doc_id", "DOC_ID"] {
+        for number in ["7", "0", "-1", "1.5", "18446744073709551615"] {
+            let alone = format!(r#"{{"{name}":{number}}}"#);
+            assert_eq!((found(&alone, Allow), found(&alone, Only)), (vec![], vec![]), "{alone}");
+            assert_eq!(found(&alone, Deny), [Mismatch::Persisted], "{alone}");
+            let beside = format!(r#"{{"query":"{{a}}","{name}":{number}}}"#);
+            assert_eq!(found(&beside, Allow), [Mismatch::InvalidRequest], "{beside}");
+            assert_eq!(found(&beside, Deny), [Mismatch::Persisted], "{beside}");
+        }
+    }
+    assert_eq!(found(r#"{"id":7}"#, Allow), [Mismatch::InvalidRequest], "no `query`");
+    assert_eq!(found(r#"{"query":"{a}","id":7}"#, Deny), [], "the number of the request");
+    assert_eq!(found(r#"{"query":"{a}","id":7,"doc_id":7}"#, Deny), [Mismatch::Persisted]);
+}
+
+#[test]
 fn a_query_or_a_form_may_refer_to_a_stored_document() {
     let found = |text: &str, persisted| {
-        let request = GraphqlRequest::of_pairs(&crate::pairs::pairs(text.as_bytes())).unwrap();
+        let request = GraphqlRequest::of_pairs(text.as_bytes()).unwrap();
         let (_, found) = judge_with(&request, |rules| rules.persisted = persisted, true);
         found.into_iter().map(|found| found.kind).collect::<Vec<_>>()
     };
-    for text in ["documentId=abc", "+DocumentId=abc", "doc_id%5B%5D=1", "queryId=1", "id=5"] {
+    for text in [
+        "documentId=abc",
+        "+DocumentId=abc",
+        "document%C4%B1d=abc",
+        "d%6Fc_id%5B%5D=1",
+        "queryId=1",
+        "id=5",
+        "x=1;documentId=abc",
+        ";Doc_Id=1",
+        "x;y;id=5",
+        "documentId=;x",
+    ] {
         assert_eq!(found(text, Persisted::Allow), [], "{text}");
         assert_eq!(found(text, Persisted::Deny), [Mismatch::Persisted], "{text}");
         assert_eq!(found(&format!("query={{a}}&{text}"), Persisted::Deny), [Mismatch::Persisted], "{text}");
     }
     assert_eq!(found("query={a}&id=5", Persisted::Allow), []);
     assert_eq!(found("query={a}&documentId=5", Persisted::Allow), [Mismatch::InvalidRequest]);
-    assert_eq!(found("documentId=", Persisted::Allow), [Mismatch::InvalidRequest]);
+    assert_eq!(found("query={a}&x=1;documentId=5", Persisted::Allow), [Mismatch::InvalidRequest]);
+    for none in ["documentId=", "documentId", "x=1;documentId=", "x=1%3BdocumentId=5", "documentIds=5", "x[id]=5"] {
+        assert_eq!(found(none, Persisted::Allow), [Mismatch::InvalidRequest], "{none}");
+        assert_eq!(found(&format!("query={{a}}&{none}"), Persisted::Deny), [], "{none}");
+    }
 }

@@ -39,11 +39,13 @@ pub(super) fn gaps(chains: &Chains) -> Vec<String> {
 }
 
 /// Plugins with a policy that meet the requests of routes twice, once in the global chain and once in that of the route, with two
-/// policies; each with the routes that have it. That is allowed. One policy in both acts once.
+/// policies; each with the routes that have it. That is allowed. One policy in both acts once, and two that share the paths by their
+/// `include` and `exclude` do not meet.
 pub(super) fn doubled(chains: &Chains) -> Vec<String> {
     let warning = |plugin: &plugins::Plugin| {
         let global: Vec<&Step> = of_plugin(&chains.global, plugin).collect();
-        let differs = |step: &Step| global.iter().any(|global| global.config != step.config);
+        let differs =
+            |step: &Step| global.iter().any(|global| global.config != step.config && scope::meet(global, step));
         let with = chains.routes.iter().filter(|chain| of_plugin(&chain.steps, plugin).any(differs));
         let routes: Vec<&str> = with.map(|chain| chain.id.as_str()).collect();
         let title = plugin.title;

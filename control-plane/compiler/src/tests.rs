@@ -336,14 +336,18 @@ fn providers_with_one_cookie_name_have_cookies_of_their_own() {
             .steps
             .iter()
             .map(|step| threat_response::ThreatResponseStep::decode(step.config.as_slice()).unwrap().policy.unwrap());
-        policies.map(|policy| policy.challenge.map(|challenge| challenge.cookie_name)).collect::<Vec<_>>()
+        let challenges = policies.map(|policy| policy.challenge);
+        challenges.map(|one| one.map(|one| [one.cookie_name, one.other_cookie_name])).collect::<Vec<_>>()
     };
-    let some = |name: &str| Some(name.to_owned());
     let shared = names(&[("b", "x", true), ("a", "x", true), ("c", "x", true), ("d", "y", true)]);
-    assert_eq!([&shared[1], &shared[3]], [&some("x"), &some("y")], "the first by id, and one that shares no name");
-    let (b, c) = (shared[0].clone().unwrap(), shared[2].clone().unwrap());
-    assert!(b != c && [&b, &c].iter().all(|name| name.starts_with("x-") && name.len() == 10), "{b} {c}");
-    assert_eq!(names(&[("a", "x", false), ("b", "x", true)]), [None, some("x")]);
+    let [b, a, c, d] = [0, 1, 2, 3].map(|at| shared[at].clone().unwrap());
+    assert_eq!([&a[0], &d[0]], ["x", "y"], "the first by id, and one that shares no name");
+    let own = [&b[0], &a[1], &c[0]];
+    assert!(own.iter().all(|name| name.starts_with("x-") && name.len() == 10), "{own:?}");
+    assert_eq!(own.into_iter().collect::<BTreeSet<_>>().len(), 3);
+    // The name changes where a provider is enabled or disabled: each is read.
+    assert_eq!([&b[1], &c[1]], ["x", "x"]);
+    assert_eq!(names(&[("a", "x", false), ("b", "x", true)]), [None, Some([b[1].clone(), b[0].clone()])]);
 }
 
 #[test]

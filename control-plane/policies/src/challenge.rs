@@ -36,27 +36,28 @@ fn provider<'a>(policy: &Item<ThreatPolicy>, context: &Context<'a>) -> Result<&'
     Ok(provider)
 }
 
-/// The name of the cookie of a provider's clearances. Of providers with one `cookie_name` only the first by id has it as it is: a browser
-/// keeps one cookie of a name, so that each clearance would take away the one of the other provider.
-fn cookie_name(provider: &Item<ChallengeProvider>, view: &View<'_>) -> String {
-    let (id, name) = (&provider.head.id, &provider.cookie_name);
+/// The names of the cookie of a provider's clearances: the one that it is given, and the one that it may have from before. Of providers with
+/// one `cookie_name` only the first by id has it as it is: a browser keeps one cookie of a name, so that each clearance would take away the
+/// one of the other provider. Where a provider is enabled or disabled the name changes, and what callers have counts on.
+fn cookie_names(provider: &Item<ChallengeProvider>, view: &View<'_>) -> [String; 2] {
+    let (id, plain) = (&provider.head.id, provider.cookie_name.clone());
     let mut others = view.all::<ChallengeProvider>();
-    let is_taken = others.any(|other| other.enabled && other.cookie_name == *name && other.head.id < *id);
-    if !is_taken {
-        return name.clone();
-    }
+    let is_taken = others.any(|other| other.enabled && other.cookie_name == plain && other.head.id < *id);
     let hash = snapshot::content_hash(id.as_bytes());
-    format!("{name}-{}", snapshot::hex(hash.get(..ID_BYTES).unwrap_or(&hash)))
+    let own = format!("{plain}-{}", snapshot::hex(hash.get(..ID_BYTES).unwrap_or(&hash)));
+    if is_taken { [own, plain] } else { [plain, own] }
 }
 
 fn lower(provider: &Item<ChallengeProvider>, context: &Context<'_>) -> Result<Challenge, String> {
+    let [cookie_name, other_cookie_name] = cookie_names(provider, context.view);
     Ok(Challenge {
         provider: provider.head.id.clone(),
         difficulty_floor: provider.difficulty_floor,
         difficulty_ceiling: provider.difficulty_ceiling,
         challenge_ttl_seconds: provider.challenge_ttl_seconds,
         clearance_ttl_seconds: provider.clearance_ttl_seconds,
-        cookie_name: cookie_name(provider, context.view),
+        cookie_name,
+        other_cookie_name,
         keys: keys(provider, context.keys)?,
         bind_ip: provider.bind_ip,
         bind_ua: provider.bind_ua,

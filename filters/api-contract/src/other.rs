@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use contract::{BodyCheck, Contract, Forms, Found, Head, METHOD_HEADERS, Matched, Mismatch, Violation};
+use contract::{BodyCheck, Contract, Forms, Found, Head, Matched, Mismatch, Violation};
 use exchange::{Exchange, Host, Request};
 
 use crate::{ApiContract, content_length, joined};
@@ -58,16 +58,11 @@ impl ApiContract {
     }
 }
 
-/// Whether a request has what a preflight of CORS has, and nothing that no browser sends with one: a body, or a header by which backends
-/// take it for another method. A body without a length may turn out to be empty.
+/// Whether a request is a preflight of CORS without a body. A body without a length may turn out to be empty.
 pub(crate) fn is_preflight(request: &Request, has_body: bool) -> bool {
-    let has = |name: &str| request.headers.get(name).is_some();
     let length = content_length(&request.headers);
     let is_open = !request.streaming && length.is_none_or(|length| length == 0);
-    (!has_body || is_open)
-        && has("origin")
-        && has("access-control-request-method")
-        && !METHOD_HEADERS.iter().any(|name| has(name))
+    (!has_body || is_open) && contract::is_preflight(&request.method, |name| request.headers.get(name).is_some())
 }
 
 /// Whether a body of these forms is read as a whole for the method that it may name. A longer upload or JSON that the operation declares

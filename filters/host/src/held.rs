@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
-use exchange::{Answer, Questions};
+use exchange::{Answer, Questions, wait_is_over};
 
 use crate::calls;
 use crate::http::Stream;
@@ -48,8 +48,7 @@ impl Held {
 
     /// What has waited long enough is due.
     fn find_overdue(&mut self, now: u64) {
-        // Also what is held since a time that is still to come: the clock was set back.
-        let is_due = |time: &Range<u64>| !time.contains(&now);
+        let is_due = |time: &Range<u64>| wait_is_over(time.start, time.end, now);
         if self.delayed.iter().any(|(time, _)| is_due(time)) {
             let (due, delayed): (Vec<_>, Vec<_>) =
                 std::mem::take(&mut self.delayed).into_iter().partition(|(time, _)| is_due(time));

@@ -96,7 +96,7 @@ impl Context for Root {
         link::received(token, &calls::buffer(Buffer::GrpcMessage, size).unwrap_or_default());
         // Requests that waited for an answer in it go on at once.
         self.release();
-        if self.is_newest() && calls::set_effective_context(self.context) {
+        if self.take_over_if_newest() && calls::set_effective_context(self.context) {
             link::flush(self.context);
         }
     }
@@ -126,7 +126,7 @@ impl RootContext for Root {
                 let (parts_decoded, parts_reused) = (decoded, reused);
                 let filter = self.filter.into();
                 self.settings.load = LoadReport { filter, version, error: String::new(), parts_decoded, parts_reused };
-                self.take_over();
+                self.take_over_if_newest();
                 true
             }
             Err((version, error)) => {
@@ -141,7 +141,7 @@ impl RootContext for Root {
     }
 
     fn on_tick(&mut self) {
-        let newest = self.is_newest();
+        let newest = self.take_over_if_newest();
         self.preparing &= newest && self.chain.as_ref().is_some_and(|chain| chain.prepare());
         self.merging = newest && tables::merge();
         self.release();
@@ -167,14 +167,8 @@ impl RootContext for Root {
 }
 
 impl Root {
-    /// Whether this root context is the newest that lives.
-    fn is_newest(&mut self) -> bool {
-        self.take_over();
-        roots::is_newest(self.context)
-    }
-
-    /// Where this root context has become the newest that lives, its settings take effect.
-    fn take_over(&mut self) {
+    /// Whether this root context is the newest that lives. Where it has become that, its settings take effect first.
+    fn take_over_if_newest(&mut self) -> bool {
         if roots::takes_over(self.context) {
             let Settings { link, max_held, load } = &self.settings;
             tables::kept_others();
@@ -183,6 +177,7 @@ impl Root {
             link::report_load(load.clone());
             self.preparing = true;
         }
+        roots::is_newest(self.context)
     }
 
     /// Releases held requests that are due, and comes back soon where there are more.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use contract::{METHOD_HEADERS, methods_of_header, methods_of_query};
+use contract::{METHOD_HEADERS, is_preflight, methods_of_header, methods_of_query};
 use exchange::{Exchange, MatchedOperation, Request};
 use snapshot::content_hash;
 
@@ -135,7 +135,7 @@ impl Naming {
     /// Calls `then` with the object of a request, if it names one.
     pub(crate) fn with_object<R>(&self, exchange: &Exchange, then: impl FnOnce(Object<'_>) -> R) -> Option<R> {
         let request = &exchange.request;
-        if is_preflight(request) {
+        if is_preflight(&request.method, |name| request.headers.get(name).is_some()) {
             return None;
         }
         let Some(spelling) = Spelling::of(request.path_only()) else {
@@ -206,15 +206,6 @@ impl Naming {
 /// Whether a path that is limited to one method takes another one: `HEAD` counts as `GET`.
 fn takes(known: &str, method: &[u8]) -> bool {
     known.as_bytes() == method || (method == b"HEAD" && known == "GET")
-}
-
-/// A question of a browser whether a page of another origin may ask (CORS). It has no header by which backends take it for another method.
-fn is_preflight(request: &Request) -> bool {
-    let has = |name: &str| request.headers.get(name).is_some();
-    request.method == b"OPTIONS"
-        && has("origin")
-        && has("access-control-request-method")
-        && !METHOD_HEADERS.iter().any(|name| has(name))
 }
 
 fn of_contract<'v>(

@@ -93,11 +93,12 @@ impl Plugin for ThreatGate {
 }
 
 impl ThreatGate {
-    /// A puzzle of another provider is left to the threat response: its policy may be another one.
+    /// A submission to another provider is left to later steps, where one may take it.
     fn submission(&self, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
         match &self.challenges {
             Some(challenges) if !self.exemptions.cover(&exchange.caller.ip) => {
-                challenges.access(PLUGIN.name, false, exchange, host)
+                let last = !exchange.is_judged_later;
+                challenges.access(PLUGIN.name, last, exchange, host)
             }
             _ => Verdict::Pass,
         }

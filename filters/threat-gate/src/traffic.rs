@@ -1,7 +1,8 @@
 //! How many requests each route has, for the overview of the control plane.
 //!
-//! The gate begins every exchange. A request that meets two of them, of the global chain and of the route, is counted once. Counts lie in the worker's memory and outlive snapshots; a report says
-//! what was added since the last one. What is lost with a link is missing from the numbers.
+//! The gate begins every exchange. A request that meets two of them, of the global chain and of the route, is counted once. Counts lie in
+//! the worker's memory and outlive snapshots; a report says what was added since the last one. What is lost with a link is missing from the
+//! numbers.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 //!
 //! While the response is held, a tier that denies or bans replaces it. Once it has gone, a tier that bans still bans, from the next
 //! request on. Every other tier is reported: a response is not made better by waiting, and no caller solves a challenge for
-//! one that is on its way. Only a higher tier than the one that the request was judged by counts.
+//! one that is on its way. Only a higher tier than the one that the request was judged by counts, each policy by its own tiers.
 
 use exchange::{Action, Exchange, Host, Outcome, Slot, Verdict};
 use snapshot::Tier;
@@ -46,20 +46,17 @@ impl ThreatResponse {
             self.ban(tier, &decision, exchange, host);
         }
         emit(Outcome::Observed, &decision, exchange, host);
+        exchange.note_decided(&decision.about.policy, decision.score);
         exchange.decision = Some(decision);
     }
 
     /// The tier that the score reaches by now, where it is a higher one than before.
     fn risen(&self, exchange: &Exchange, slot: &mut Slot) -> Option<&Tier> {
         let score = exchange.score.total();
-        // What was refused before this step was asked was judged with its refusal.
-        let decided = exchange.decision.as_ref().map(|decision| decision.score);
+        // What was refused before this step was asked was judged with its refusal. What another policy has decided is its own affair.
+        let decided = exchange.decided_score(&self.about().policy);
         let judged = slot.get::<Judged>().map(|judged| judged.0);
-        let before = decided
-            .into_iter()
-            .chain(exchange.elsewhere_score)
-            .chain(judged)
-            .fold(None, |most: Option<f64>, score| Some(most.map_or(score, |most| most.max(score))));
+        let before = decided.into_iter().chain(judged).reduce(f64::max);
         slot.put(Judged(score));
         let tier = self.policy.tier_at(score)?;
         let higher =

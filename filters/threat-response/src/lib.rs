@@ -84,7 +84,8 @@ impl Plugin for ThreatResponse {
         if self.policy.dry_run {
             return self.observed(decision, exchange, host);
         }
-        if tier.action() == Action::Challenge && preflight::is_preflight(&exchange.request, has_body) {
+        let would_ask = tier.action() == Action::Challenge && self.challenges.is_some();
+        if would_ask && preflight::is_preflight(exchange, has_body) {
             return self.spare_preflight(decision, exchange, host);
         }
         self.enforce(tier, decision, exchange, host)

@@ -302,6 +302,57 @@ fn a_preflight_is_not_challenged_and_nothing_else_passes_as_one() {
     for headers in [&cors[..1], &cors[1..], &[cors[0], cors[1], ("x-http-method-override", "DELETE")]] {
         assert_eq!(sent("OPTIONS", headers, 50.0, false, false), Some(403), "{headers:?}");
     }
+    for more in [("cookie", "a=b"), ("authorization", "x"), ("content-type", "text/plain"), (challenge::HEADER, "{}")] {
+        assert_eq!(sent("OPTIONS", &[cors[0], cors[1], more], 50.0, false, false), Some(403), "{more:?}");
+    }
+}
+
+#[test]
+fn a_preflight_with_an_api_key_in_a_header_is_challenged() {
+    let tiers = vec![tier(0, 0.0, Action::Challenge)];
+    let policy = Policy { id: "p".into(), tiers, challenge: Some(provider()), ..Policy::default() };
+    let config = ThreatResponseStep { policy: Some(policy), maze: None }.encode_to_vec();
+    let global = vec![snapshot::Step { plugin: PLUGIN.name.into(), config, ..snapshot::Step::default() }];
+    let identity = snapshot::IdentitySource {
+        api_key_header: "x-key".into(),
+        api_key_query: "key".into(),
+        ..snapshot::IdentitySource::default()
+    };
+    let snapshot = snapshot::Snapshot {
+        filter: "preset".into(),
+        global,
+        identity: Some(identity),
+        ..snapshot::Snapshot::default()
+    };
+    let chain = exchange::Chain::load(&snapshot, &[PLUGIN]).unwrap();
+    let passes = |header: &str| {
+        let host = FakeHost::at(1_000);
+        let headers = [
+            (":method", "OPTIONS"),
+            (":path", "/?key=k"),
+            ("origin", "https://shop.example"),
+            ("access-control-request-method", "POST"),
+            (header, "k"),
+        ];
+        let (request, _) = exchange::Request::read(headers.into(), b"HTTP/1.1".to_vec(), false);
+        let start = exchange::Start { request, route: b"", peer: b"192.0.2.1:1", node: &"n".into() };
+        exchange::Run::new(&chain, start, &host).request_headers(false, &host) == exchange::Flow::Continue
+    };
+    assert!(passes("x-other"), "a key in the query is that of the request behind it");
+    assert!(!passes("x-key"));
+}
+
+#[test]
+fn a_preflight_is_spared_nothing_where_nothing_is_presented() {
+    let (host, plugin) = (FakeHost::at(1_000), challenging(false, None));
+    let mut exchange = exchange(50.0);
+    exchange.request.method = b"OPTIONS".to_vec();
+    let cors = [("origin", "https://shop.example"), ("access-control-request-method", "POST")];
+    exchange.request.headers = exchange::Headers::from(cors);
+    assert_eq!(status(&plugin.request(&mut exchange, false, &mut Slot::default(), &host)), None);
+    let event = host.events_json().pop().unwrap();
+    let message = event["message"].as_str().unwrap();
+    assert!(message.contains("no challenge provider") && !message.contains("preflight"), "{message}");
 }
 
 #[test]

@@ -134,4 +134,6 @@ pub enum ScanVerdict {
     Clean = 1,
     /// A file is infected.
     Infected = 2,
+    /// There is none, because callers send more than is scanned at once: that is no failure of the scanner, and lets nothing pass.
+    Overrun = 3,
 }

@@ -41,22 +41,26 @@ impl UploadGuard {
         host: &dyn Host,
     ) -> Verdict {
         let partial = slot.take::<Waiting>().is_some_and(|waiting| waiting.partial);
-        let overrun = *answer == Answer::Overrun;
-        let answer = answer.read::<ScanFiles>();
-        let verdict = answer.as_ref().map(ScanAnswer::verdict);
-        let said = answer.map(|answer| answer.detail).unwrap_or_default();
+        let scanned = answer.read::<ScanFiles>();
+        let verdict = match answer {
+            Answer::Overrun => Some(ScanVerdict::Overrun),
+            _ => scanned.as_ref().map(ScanAnswer::verdict),
+        };
+        let said = scanned.map(|scanned| scanned.detail).unwrap_or_default();
         let (reason, detail) = match verdict {
             Some(ScanVerdict::Infected) => (Reason::Malware, format!("a file is infected: {said}")),
             Some(ScanVerdict::Clean) if !partial => return Verdict::Pass,
             Some(ScanVerdict::Clean) => (Reason::ScanFailed, "the body is longer than what can be scanned".to_owned()),
             Some(ScanVerdict::Failed) => (Reason::ScanFailed, format!("the files could not be scanned: {said}")),
-            None if overrun => {
+            Some(ScanVerdict::Overrun) => {
                 let why = "too many are being scanned, or more of the body came than may wait";
                 (Reason::ScanFailed, format!("the files could not be scanned: {why}"))
             }
             None => (Reason::ScanFailed, "the files could not be scanned: there was no answer in time".to_owned()),
         };
-        if reason == Reason::ScanFailed && self.step.allow_unscanned {
+        // Callers bring an overrun about: it must be no way around the scan.
+        let may_pass = self.step.allow_unscanned && verdict != Some(ScanVerdict::Overrun);
+        if reason == Reason::ScanFailed && may_pass {
             exchange.score.add(signal("upload:scan_failed".into(), detail.clone(), 0.0, host));
             let message = format!("scan_failed: {detail}; the request went on, as `scan_failure_action` says");
             observe(Category::Dependency, &Decision::new(Action::Log, exchange.score.total(), message), exchange, host);

@@ -204,9 +204,10 @@ fn honest_chains_are_not_told_of() {
 
 #[test]
 fn two_policies_for_one_request_are_warned_of_and_are_no_gap() {
-    let warned = |global: &str, own: &str, plugin: &str| {
-        let use_of =
-            |prefix: &str, policy: &str| json!([{"plugin": format!("{prefix}{plugin}"), "config": {"policy": policy}}]);
+    let scoped = |global: (&str, Value), own: (&str, Value), plugin: &str| {
+        let use_of = |prefix: &str, (policy, scope): (&str, Value)| {
+            json!([over(json!({"plugin": format!("{prefix}{plugin}"), "config": {"policy": policy}}), &scope)])
+        };
         let validators = use_of("IncomingRequestValidator", global);
         let documents = [
             policy(&json!({})),
@@ -220,10 +221,22 @@ fn two_policies_for_one_request_are_warned_of_and_are_no_gap() {
         let warnings = compiler.compile(&set).unwrap_or_else(|problems| panic!("{problems:?}")).warnings;
         warnings.into_iter().find(doubled).unwrap_or_default()
     };
+    let warned = |global: &str, own: &str, plugin: &str| scoped((global, json!({})), (own, json!({})), plugin);
     for (plugin, title) in [("SvcThreatResponse", "threat response"), ("SvcThreatGate", "threat gate")] {
         let found = warned("p", "q", plugin);
         assert!(found.starts_with(&format!("route `shop`: two plugins {title} with different policies")), "{found}");
         assert_eq!(warned("p", "p", plugin), "", "one policy acts once");
+    }
+    for (global, own, meet) in [
+        (json!({"include": ["^/api/"]}), json!({"exclude": ["^/api/"]}), false),
+        (json!({"include": ["^/a/", "^/b/"]}), json!({"include": ["^/c/"]}), false),
+        (json!({"exclude": ["^/a"]}), json!({"include": ["^/a/b"]}), false),
+        (json!({"include": ["^/a/"]}), json!({"include": ["^/a/b$"]}), true),
+        (json!({"exclude": ["^/a/"]}), json!({}), true),
+        (json!({"include": ["^/a"]}), json!({"exclude": ["^/a/b"]}), true),
+    ] {
+        let what = format!("{global} {own}");
+        assert_eq!(!scoped(("p", global), ("q", own), "SvcThreatResponse").is_empty(), meet, "{what}");
     }
 }
 

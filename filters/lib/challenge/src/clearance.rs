@@ -37,7 +37,15 @@ impl Challenges {
                     && self.is_worth(clearance.score, score)
             })
         };
-        cookies(exchange, &self.settings.cookie_name).any(good)
+        self.cookies(exchange, "").into_iter().any(good)
+    }
+
+    /// The values of the caller's cookies that may be this provider's, with what ends their names: of its own name, and of the one that it
+    /// has when other providers are enabled.
+    pub(crate) fn cookies<'e>(&self, exchange: &'e Exchange, suffix: &str) -> Vec<&'e [u8]> {
+        let names = [&self.settings.cookie_name, &self.settings.other_cookie_name];
+        let names = names.into_iter().filter(|name| !name.is_empty());
+        names.flat_map(|name| cookies(exchange, &format!("{name}{suffix}")).collect::<Vec<_>>()).collect()
     }
 
     /// Whether what was earned at one score is good for another.
@@ -62,7 +70,7 @@ impl Challenges {
 }
 
 /// The values of the caller's cookies of a name that have the form of a token, as many as are tried.
-pub(crate) fn cookies<'a>(exchange: &'a Exchange, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+pub(crate) fn cookies<'e>(exchange: &'e Exchange, name: &str) -> impl Iterator<Item = &'e [u8]> {
     let lines = exchange.request.headers.all("cookie");
     let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
     let values = pairs.filter_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="));

@@ -467,3 +467,21 @@ fn the_page_is_small_whole_and_shows_words_as_words() {
         }
     }
 }
+
+#[test]
+fn a_clearance_counts_by_the_name_that_its_cookie_had_before() {
+    let of = |name: &str, other: &str| {
+        let named = Challenge { cookie_name: name.into(), other_cookie_name: other.into(), ..settings() };
+        Challenges::new(named).unwrap()
+    };
+    let (alone, beside, strange) = (of("c", "c-1"), of("c-1", "c"), of("d", ""));
+    let caller = exchange("GET", "192.0.2.1", &[]);
+    for (gives, takes) in [(&alone, &beside), (&beside, &alone)] {
+        let crate::binding::Binding { ip, ua } = crate::binding::Binding::of(&settings(), &caller);
+        let earned = crate::puzzle::ClearanceClaim { score: 40, ip, ua };
+        let set = String::from_utf8(gives.cookie(earned, &caller, NOW)).unwrap();
+        let again = exchange("GET", "192.0.2.1", &[("cookie", set.split(';').next().unwrap())]);
+        assert!(gives.cleared(&again, 40.0, NOW) && takes.cleared(&again, 40.0, NOW), "{set}");
+        assert!(!strange.cleared(&again, 40.0, NOW));
+    }
+}

@@ -41,6 +41,7 @@ impl Challenges {
                     &json!({
                         "error": "challenge_required",
                         "kind": "vendor",
+                        "by": self.settings.provider,
                         "site_key": widget.site_key,
                         "widget_script_url": widget.script_url,
                         "response_field": widget.response_field,
@@ -61,7 +62,7 @@ impl Challenges {
             Some(Err(failure)) => flow::refuse(failure, module, exchange, host),
             // The vendor is not asked again by a second step of the provider.
             Some(Ok(token)) if exchange.rejected_by.contains(&self.settings.provider) => {
-                self.reject(&token, module, exchange, host)
+                self.reject(&token, Failure::Unvouched, module, exchange, host)
             }
             Some(Ok(Token { token, .. })) => {
                 let provider = self.settings.provider.clone();
@@ -95,7 +96,7 @@ impl Challenges {
                 let earned = ClearanceClaim { score: whole(MAX_SCORE), ip, ua };
                 self.hand_over(earned, decision, exchange, host)
             }
-            Confirmation::No => self.reject(&token, module, exchange, host),
+            Confirmation::No => self.reject(&token, Failure::Unvouched, module, exchange, host),
             Confirmation::Overrun => flow::refuse(Failure::Overrun, module, exchange, host),
             Confirmation::Unavailable | Confirmation::NoControlPlane => {
                 let provider = &self.settings.provider;
@@ -103,15 +104,23 @@ impl Challenges {
                     "a token of the challenge provider `{provider}` could not be verified: the control plane or the vendor cannot be reached"
                 );
                 flow::emit_dependency_event(reason, module, exchange, host);
-                flow::refuse(Failure::Unverified, module, exchange, host)
+                self.reject(&token, Failure::Unverified, module, exchange, host)
             }
         }
     }
 
-    /// The verdict on a token for which the vendor does not vouch. One that names no provider may be for that of a later step.
-    fn reject(&self, token: &Token, module: &str, exchange: &mut Exchange, host: &dyn Host) -> Verdict {
+    /// The verdict on a token for which the vendor does not vouch, or cannot be asked. One that names no provider may be for that of a
+    /// later step.
+    fn reject(
+        &self,
+        token: &Token,
+        failure: Failure,
+        module: &str,
+        exchange: &mut Exchange,
+        host: &dyn Host,
+    ) -> Verdict {
         if token.by.is_some() || !exchange.is_judged_later {
-            return flow::refuse(Failure::Unvouched, module, exchange, host);
+            return flow::refuse(failure, module, exchange, host);
         }
         if !exchange.rejected_by.contains(&self.settings.provider) {
             exchange.rejected_by.push(self.settings.provider.clone());

@@ -143,9 +143,9 @@ impl Challenges {
 
     /// The caller's ticket, due or not; the latest of several.
     fn ticket(&self, exchange: &Exchange, now: u64) -> Option<Ticket> {
-        let name = self.ticket_name();
         let caller = Binding::of(&self.settings, exchange);
-        let signed = cookies(exchange, &name).filter_map(|value| self.keys.open::<Ticket>(Purpose::Wait, value));
+        let values = self.cookies(exchange, SUFFIX).into_iter();
+        let signed = values.filter_map(|value| self.keys.open::<Ticket>(Purpose::Wait, value));
         let own = signed.filter(|ticket| {
             ticket.by == self.settings.provider && ticket.exp > now && caller.admits(&ticket.ip, &ticket.ua)
         });

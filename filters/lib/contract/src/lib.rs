@@ -31,7 +31,7 @@ mod schema;
 pub use check::{BodyCheck, BodyResult, Head, Mismatch, Violation, missing_body};
 pub use compiled::Contract;
 pub use image::MAX_IMAGE;
-pub use method::{Forms, METHOD_HEADERS, Others, methods_of_header, methods_of_query};
+pub use method::{Forms, METHOD_HEADERS, Others, is_preflight, methods_of_header, methods_of_query};
 pub use route::{Found, Matched};
 
 // Bodies of fuzz targets, which tests run too, name the crate.

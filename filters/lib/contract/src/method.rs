@@ -1,6 +1,6 @@
 //! Methods that a request names beside its own: Symfony, Laravel, Rack, Spring, Slim and others take them in place of `POST`.
 
-pub use names::METHOD_HEADERS;
+pub use names::{METHOD_HEADERS, is_preflight};
 
 use crate::check::Head;
 use crate::compiled::Contract;

@@ -4,6 +4,9 @@ use std::rc::Rc;
 
 use crate::{Action, Caller, Changes, Decision, Headers, MatchedOperation, Score, SkipNote};
 
+/// The most policies whose decisions are noted: a chain has one for the global chain, one for the route, and refusals.
+const MAX_DECIDED_BY: usize = 8;
+
 /// One request, its response, and what was found out about both.
 #[derive(Debug, Default)]
 pub struct Exchange {
@@ -13,6 +16,8 @@ pub struct Exchange {
     pub response: Option<Response>,
     /// Who is calling.
     pub caller: Caller,
+    /// The request has the header that carries api keys, where one is configured, whatever is in it.
+    pub has_api_key_header: bool,
     /// The route that the gateway chose; with an empty name where none matched.
     pub route: Route,
     /// The operation of an API contract that the request was matched with; set by the step that checks the contract.
@@ -25,17 +30,18 @@ pub struct Exchange {
     pub decision: Option<Decision>,
     /// Another filter of this gateway has decided, see [`Exchange::is_decided`].
     pub decided_elsewhere: bool,
-    /// The score by which that filter has decided.
-    pub elsewhere_score: Option<f64>,
+    /// The scores by which was decided so far, in this filter or another one, see [`Exchange::decided_score`].
+    pub decided_by: Vec<DecidedBy>,
     /// What the request says of `accept-encoding` as it goes on, where that is not what the caller said.
     pub accept_encoding: Option<Vec<u8>>,
     /// What plugins have changed of the two messages.
     pub changes: Changes,
     /// The path or the host of the request holds a secret: events say `(hidden)` for both. A plugin that finds one there sets it.
     pub target_is_secret: bool,
-    /// A step behind the one whose turn it is judges submissions to challenges of another provider ([`Plugin::judges`](crate::Plugin::judges)).
+    /// A step behind the one whose turn it is judges submissions to challenges of another provider
+    /// ([`Plugin::judges`](crate::Plugin::judges)).
     pub is_judged_later: bool,
-    /// Challenge providers whose vendors have rejected the token of the request, by their ids.
+    /// Challenge providers whose vendors do not vouch for the token of the request, or could not be asked, by their ids.
     pub rejected_by: Vec<String>,
     /// The request counts in the traffic of its route already. It does not travel: gates are all in one filter.
     pub is_counted: bool,
@@ -54,6 +60,33 @@ impl Exchange {
     pub fn is_decided(&self) -> bool {
         self.decision.is_some() || self.decided_elsewhere
     }
+
+    /// Notes a decision by a score: of a policy (`collection/id`), or of none, with an empty `policy`. The latter is a refusal, which every
+    /// policy was asked about.
+    pub fn note_decided(&mut self, policy: &str, score: f64) {
+        if let Some(known) = self.decided_by.iter_mut().find(|known| known.policy == policy) {
+            known.score = known.score.max(score);
+        } else if self.decided_by.len() < MAX_DECIDED_BY {
+            self.decided_by.push(DecidedBy { policy: policy.to_owned(), score });
+        }
+    }
+
+    /// The highest score by which this policy has decided, or by which the request was refused; `None` without either. What other policies
+    /// have decided does not count.
+    #[must_use]
+    pub fn decided_score(&self, policy: &str) -> Option<f64> {
+        let counts = self.decided_by.iter().filter(|known| known.policy.is_empty() || known.policy == policy);
+        counts.map(|known| known.score).reduce(f64::max)
+    }
+}
+
+/// The score by which a policy has decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecidedBy {
+    /// The policy, as `collection/id`; empty for a refusal.
+    pub policy: String,
+    /// Its highest score.
+    pub score: f64,
 }
 
 /// An answer that a filter of this gateway has given in the backend's place.

@@ -9,8 +9,8 @@ use prost::Message;
 
 use crate::signal::Note;
 use crate::{
-    Action, Caller, Exchange, GivenAnswer, Host, Labels, MAX_SKIPS, MatchedOperation, Score, Signal, SignalRule,
-    SkipNote, Skipped,
+    Action, Caller, DecidedBy, Exchange, GivenAnswer, Host, Labels, MAX_SKIPS, MatchedOperation, Score, Signal,
+    SignalRule, SkipNote, Skipped,
 };
 
 /// The filter state that carries the exchange.
@@ -29,9 +29,6 @@ struct Carried {
     /// Steps that filters behind are to skip as well.
     #[prost(message, repeated, tag = "4")]
     skips: Vec<CarriedSkip>,
-    /// The score by which was decided.
-    #[prost(double, tag = "5")]
-    decided_score: f64,
     /// A filter has answered in the backend's place.
     #[prost(bool, tag = "6")]
     answered: bool,
@@ -53,6 +50,17 @@ struct Carried {
     /// [`Exchange::rejected_by`].
     #[prost(string, repeated, tag = "12")]
     rejected_by: Vec<String>,
+    /// [`Exchange::decided_by`].
+    #[prost(message, repeated, tag = "13")]
+    decided_by: Vec<CarriedDecision>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CarriedDecision {
+    #[prost(string, tag = "1")]
+    policy: String,
+    #[prost(double, tag = "2")]
+    score: f64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -189,7 +197,7 @@ pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
     let (status, action) = (u16::try_from(carried.given_status).unwrap_or(0), carried.given_action());
     exchange.given = (status != 0).then_some(GivenAnswer { status, action });
     exchange.decided_elsewhere = carried.decided;
-    exchange.elsewhere_score = carried.decided.then_some(carried.decided_score);
+    note_decisions(exchange, &carried.decided_by);
     exchange.score = score(carried.signals, carried.overflow);
     exchange.rejected_by = carried.rejected_by;
     exchange.answered = carried.answered;
@@ -208,10 +216,8 @@ pub(crate) fn receive(exchange: &mut Exchange, host: &dyn Host) {
 /// more than this filter knows. In the response the filters come in the other order, so the first ones have seen the most.
 pub(crate) fn receive_last(exchange: &mut Exchange, host: &dyn Host) {
     let Some(carried) = carried(host) else { return };
-    if carried.decided {
-        exchange.decided_elsewhere = true;
-        exchange.elsewhere_score = Some(carried.decided_score);
-    }
+    exchange.decided_elsewhere |= carried.decided;
+    note_decisions(exchange, &carried.decided_by);
     if carried.signals.len() > exchange.score.signals().len() {
         exchange.score = score(carried.signals, carried.overflow);
     }
@@ -225,10 +231,8 @@ pub(crate) fn merge(exchange: &mut Exchange, host: &dyn Host) {
     exchange.given = exchange.given.or((status != 0).then_some(GivenAnswer { status, action }));
     exchange.answered |= carried.answered;
     exchange.target_is_secret |= carried.target_is_secret;
-    if carried.decided && !exchange.is_decided() {
-        exchange.decided_elsewhere = true;
-        exchange.elsewhere_score = Some(carried.decided_score);
-    }
+    exchange.decided_elsewhere |= carried.decided;
+    note_decisions(exchange, &carried.decided_by);
     if let Some(operation) = carried.operation.filter(|_| exchange.operation.is_none()) {
         exchange.operation = Some(operation.operation());
     }
@@ -242,6 +246,12 @@ pub(crate) fn merge(exchange: &mut Exchange, host: &dyn Host) {
         }
     }
     exchange.score.merge(&score(carried.signals, carried.overflow));
+}
+
+fn note_decisions(exchange: &mut Exchange, decisions: &[CarriedDecision]) {
+    for CarriedDecision { policy, score } in decisions {
+        exchange.note_decided(policy, *score);
+    }
 }
 
 fn score(signals: Vec<CarriedSignal>, overflow: f64) -> Score {
@@ -286,13 +296,12 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
         more_rules: note.more_rules,
     });
     let skips = exchange.skips.iter().map(CarriedSkip::of).collect();
-    let decided_score = exchange.decision.as_ref().map(|decision| decision.score).or(exchange.elsewhere_score);
+    let decision = |by: &DecidedBy| CarriedDecision { policy: by.policy.clone(), score: by.score };
     let carried = Carried {
         signals: signals.collect(),
         decided,
         overflow: exchange.score.overflow(),
         skips,
-        decided_score: decided_score.unwrap_or_default(),
         answered,
         caller,
         target_is_secret: exchange.target_is_secret,
@@ -300,6 +309,7 @@ pub(crate) fn send(exchange: &Exchange, host: &dyn Host) {
         given_action: exchange.given.map_or(Action::Deny, |given| given.action).into(),
         operation,
         rejected_by: exchange.rejected_by.clone(),
+        decided_by: exchange.decided_by.iter().map(decision).collect(),
     };
     host.set_filter_state(EXCHANGE_TOKEN, STANDARD_NO_PAD.encode(carried.encode_to_vec()).as_bytes());
 }

@@ -12,6 +12,16 @@ use std::cmp::Ordering;
 /// The headers by which Symfony, Laravel, Rack, Spring, Slim and others take a request for one of another method, in lower case.
 pub const METHOD_HEADERS: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
 
+/// Whether a request is a preflight of CORS by its head: a question of a browser whether a page of another origin may ask. `has` says whether
+/// it has a header of a name. With one of [`METHOD_HEADERS`], which no browser sends with it, it is none.
+#[must_use]
+pub fn is_preflight(method: &[u8], has: impl Fn(&str) -> bool) -> bool {
+    method == b"OPTIONS"
+        && has("origin")
+        && has("access-control-request-method")
+        && !METHOD_HEADERS.iter().any(|name| has(name))
+}
+
 /// Above every character: what a byte counts as that is no UTF-8.
 const NO_CHARACTER: u32 = 0x0011_0000;
 

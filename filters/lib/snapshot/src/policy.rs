@@ -80,6 +80,9 @@ pub struct Challenge {
     /// The widget in the place of the proof of work; absent where there is work to do.
     #[prost(message, optional, tag = "23")]
     pub widget: Option<Widget>,
+    /// A cookie that carries the clearance as well: callers have it from when other providers were enabled. Empty for none.
+    #[prost(string, tag = "24")]
+    pub other_cookie_name: String,
 }
 
 /// A vendor's widget, as far as a caller sees it: the key of the verification stays with the control plane.

@@ -49,7 +49,7 @@ fn both_ways(first: &Challenge, second: &Challenge) -> [Vec<Chain>; 2] {
 }
 
 /// What a submission is answered with, `None` if it goes on to the backend; and whom the control plane was asked about. It says yes to
-/// puzzles, and to tokens of `good`.
+/// puzzles, and to tokens of `good`; vendors of providers that are called `down` cannot be reached.
 fn submit(filters: &[Chain], submission: &str, good: &str, host: &FakeHost) -> (Option<u16>, Vec<String>) {
     // A request of its own.
     host.state.borrow_mut().clear();
@@ -57,7 +57,11 @@ fn submit(filters: &[Chain], submission: &str, good: &str, host: &FakeHost) -> (
     let mut answer = |ask: &Ask| {
         let token: Option<VerifyToken> = ask.question.read();
         let yes = token.as_ref().is_none_or(|token| token.provider == good);
+        let is_down = token.as_ref().is_some_and(|token| token.provider == "down");
         asked.push(token.map_or("puzzle".to_owned(), |token| token.provider));
+        if is_down {
+            return Answer::Unavailable;
+        }
         Answer::Data(YesNo { yes }.encode_to_vec())
     };
     for filter in filters {
@@ -131,6 +135,38 @@ fn tokens_of_both_vendors_are_taken_and_none_is_asked_twice() {
         let host = FakeHost::at(1_000);
         assert_eq!(submit(&filters, &solved(&work("p2"), &host), "", &host).0, Some(204));
         assert_eq!(submit(&filters, r#"{"token":"x","by":"p1"}"#, "p1", &host).0, Some(204));
+    }
+}
+
+#[test]
+fn a_token_without_a_provider_is_judged_by_the_vendor_that_can_be_reached() {
+    for (first, second, good, status, asked) in [
+        ("down", "p2", "p2", 204, vec!["down", "p2"]),
+        ("down", "p2", "", 403, vec!["down", "p2"]),
+        ("p1", "down", "p1", 204, vec!["p1"]),
+        ("p1", "down", "", 403, vec!["p1", "down"]),
+    ] {
+        let asked: Vec<String> = asked.into_iter().map(str::to_owned).collect();
+        for filters in both_ways(&widget(first), &widget(second)) {
+            let host = FakeHost::at(1_000);
+            let came = submit(&filters, r#"{"token":"x"}"#, good, &host);
+            assert_eq!(came, (Some(status), asked.clone()), "{first} {second} {good}");
+        }
+    }
+    // One that names its provider is for that alone.
+    for filters in both_ways(&widget("down"), &widget("p2")) {
+        let host = FakeHost::at(1_000);
+        let came = submit(&filters, r#"{"token":"x","by":"down"}"#, "p2", &host);
+        assert_eq!(came, (Some(403), vec!["down".to_owned()]));
+    }
+}
+
+#[test]
+fn a_gate_without_a_response_refuses_what_it_does_not_take() {
+    for (one, submission) in [(widget("p1"), r#"{"token":"x","by":"p2"}"#), (work("p1"), r#"{"token":"x"}"#)] {
+        let host = FakeHost::at(1_000);
+        let filters = [chain("preset", vec![], vec![gate(&one)])];
+        assert_eq!(submit(&filters, submission, "p2", &host), (Some(403), vec![]), "{submission}");
     }
 }
 

@@ -76,7 +76,6 @@ fn a_scan_without_a_verdict_follows_its_action() {
     for (answer, complete, why) in [
         (says(ScanVerdict::Failed, "clamd closed"), true, "the files could not be scanned: clamd closed"),
         (Answer::Unavailable, true, "there was no answer in time"),
-        (Answer::Overrun, true, "more of the body came than may wait"),
         (Answer::NoControlPlane, true, "there was no answer in time"),
         (Answer::Data(b"\xff".to_vec()), true, "there was no answer in time"),
         (says(ScanVerdict::Clean, ""), false, "the body is longer than what can be scanned"),
@@ -97,4 +96,17 @@ fn a_scan_without_a_verdict_follows_its_action() {
     // Malware in the part that was scanned is refused all the same.
     let (_, outcome) = scanned(&scanning(), &form, false, says(ScanVerdict::Infected, "Eicar"));
     assert_eq!(outcome.verdict(), refused(403, "malware"));
+}
+
+#[test]
+fn an_overrun_lets_nothing_pass_unscanned() {
+    let form = form("a.png", PNG);
+    for answer in [Answer::Overrun, says(ScanVerdict::Overrun, "")] {
+        for allow_unscanned in [false, true] {
+            let step = UploadStep { allow_unscanned, ..scanning() };
+            let (_, outcome) = scanned(&step, &form, true, answer.clone());
+            assert_eq!(outcome.verdict(), refused(503, "scan_failed"), "{answer:?}");
+            assert!(String::from_utf8_lossy(&outcome.reply().body).contains("too many are being scanned"));
+        }
+    }
 }

@@ -216,7 +216,7 @@ fn programs_are_told_what_a_client_of_their_own_needs() {
     assert_eq!(
         body,
         json!({
-            "error": "challenge_required", "kind": "vendor", "site_key": "public\"key",
+            "error": "challenge_required", "kind": "vendor", "by": "challenge-provider_w", "site_key": "public\"key",
             "widget_script_url": "https://vendor.example/api.js?a=1&b=2", "response_field": "w-response",
             "header": HEADER, "reference": "3f2a-77",
         })

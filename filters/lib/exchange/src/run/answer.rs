@@ -34,6 +34,7 @@ impl Run {
             }
             Verdict::Refuse(refusal) => Some(self.refuse(&refusal, step.name, host)),
             Verdict::Enforce { decision, hold_millis, reply } => {
+                self.exchange.note_decided(&decision.about.policy, decision.score);
                 self.enforce(decision, hold_millis, reply, at, half, host)
             }
         }
@@ -43,6 +44,8 @@ impl Run {
     pub(crate) fn refuse(&mut self, refusal: &Refusal, by: &str, host: &dyn Host) -> Flow {
         let half = if self.exchange.response.is_none() { Half::Request } else { Half::Response };
         let behind = self.steps.list.len();
+        // Every threat response is asked, whichever answers.
+        self.exchange.note_decided("", self.exchange.score.total());
         if let Some(Verdict::Enforce { decision, hold_millis, reply }) = self.override_of(refusal, by, half, host) {
             let reply = reply.unwrap_or_else(|| refusal.reply(&self.exchange.request, host));
             return self

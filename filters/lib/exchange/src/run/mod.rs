@@ -107,6 +107,7 @@ impl Run {
         let slots = steps.list.iter().map(|_| Slot::default()).collect();
         let Start { request, peer, .. } = &start;
         let property = |path: &[String]| host.property(path);
+        let has_api_key_header = request.headers.get(&chain.identity.api_key_header).is_some();
         let caller = Caller::read(&chain.identity, peer, &request.headers, request.query(), &property);
         let route = Route {
             // A route that Palisade does not manage has a name as well, and no steps of its own.
@@ -118,7 +119,8 @@ impl Run {
             label: Rc::clone(&steps.label),
             node: Rc::clone(start.node),
         };
-        let mut exchange = Exchange { request: start.request, caller, route, ..Exchange::default() };
+        let mut exchange =
+            Exchange { request: start.request, caller, has_api_key_header, route, ..Exchange::default() };
         if chain.shared_exchange {
             transfer::receive(&mut exchange, host);
         }

@@ -1,5 +1,6 @@
-//! Memory for the bodies of scans, shared among the networks that uploads come from: one of them has half of it at most, and waits for
-//! its own share before it waits with the others.
+//! Memory for the bodies of scans, shared among the networks that uploads come from. Each has a share of half of it, and waits for its
+//! share before it waits with the others. A body that needs more than half takes the whole share, and more from the rest: it is the only
+//! one of its network then.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -157,6 +157,7 @@ fn what_filters_behind_have_left_meanwhile_is_kept() {
         // The headers went on. The filter behind sees the response before this one.
         let mut behind = filter("behind", &[step("r:note s:note")], &host);
         behind.exchange.decision = Some(decision());
+        behind.exchange.note_decided("threat-policies/p", 70.0);
         let skip = SkipNote { by: "b".into(), steps: crate::Skipped::Detectors, reason: "r".into() };
         behind.exchange.skips.push(skip.clone());
         assert_eq!(behind.request_headers(true, &host), Flow::Continue);
@@ -176,6 +177,6 @@ fn what_filters_behind_have_left_meanwhile_is_kept() {
             assert!(run.exchange().is_decided());
             assert_eq!(run.exchange().skips, std::slice::from_ref(&skip));
         }
-        assert_eq!(first.exchange().elsewhere_score, Some(70.0));
+        assert_eq!(first.exchange().decided_score("threat-policies/p"), Some(70.0));
     }
 }

@@ -140,6 +140,26 @@ async fn the_files_of_a_body_are_scanned() {
     assert_eq!(scanners.follow(&entities(&[]), &Outbound::new(Vec::new())), ["clam"]);
 }
 
+#[tokio::test]
+async fn an_upload_that_waits_for_the_share_of_its_network_is_an_overrun_and_no_failure() {
+    let server = clamd(Clamd::Works { limit: 1 << 20 }).await;
+    let (scanners, told) = (Scanners::default(), Told::default());
+    assert!(
+        scanners.follow(&entities(&[("clam", json!({ "port": server.port }))]), &Outbound::new(Vec::new())).is_empty()
+    );
+    let held = scanners.memory.take("192.0.2.1", 32 << 20).await;
+    let ask = async |ip: &str, millis: u32| {
+        let question = ScanFiles { ip: ip.into(), millis, ..question("application/octet-stream") };
+        let body = Given { bytes: Some(b"plain".to_vec()), complete: true };
+        answer(&scanners, &question, Box::new(body), &told, 0).await.verdict()
+    };
+    assert_eq!(ask("192.0.2.77", 300).await, ScanVerdict::Overrun);
+    assert_eq!(ask("198.51.100.1", 10_000).await, ScanVerdict::Clean, "another network");
+    assert!(told.0.lock().unwrap().is_empty(), "the scanner works");
+    drop(held);
+    assert_eq!(ask("192.0.2.77", 10_000).await, ScanVerdict::Clean);
+}
+
 fn test_scanner(scanners: &Arc<Scanners>, entities: &Entities, body: Value) -> Value {
     let runtime: Runtime = Arc::clone(scanners) as Runtime;
     let tools = Tools::default();

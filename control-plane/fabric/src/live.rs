@@ -6,16 +6,29 @@ use std::sync::{Arc, Weak};
 
 use snapshot::Down;
 use store::StoreError;
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
-
-/// The lists that are in memory at once, at most. A link that begins while all are being sent waits until one has been.
-const LISTS: usize = 8;
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 
 /// Every live ban and entry of the allowlist at one moment. It takes some megabytes: drop it once it is sent.
 #[derive(Debug)]
 pub struct LiveList {
     down: Down,
     _room: OwnedSemaphorePermit,
+    wanted: watch::Receiver<bool>,
+}
+
+impl LiveList {
+    /// The lists that are in memory at once, at most. A link that begins while all are being sent waits until one has been.
+    pub const MAX: usize = 8;
+
+    /// Until a link waits for the room of a list; at once where one does.
+    pub async fn wanted(&self) {
+        let mut wanted = self.wanted.clone();
+        let gone = wanted.wait_for(|wanted| *wanted).await.is_err();
+        if gone {
+            // No link can begin any more.
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 impl Deref for LiveList {
@@ -30,6 +43,8 @@ impl Deref for LiveList {
 #[derive(Debug)]
 pub(crate) struct LiveLists {
     room: Arc<Semaphore>,
+    /// Whether a link waits for the room of a list.
+    wanted: watch::Sender<bool>,
     /// How often reading a list has begun.
     begun: AtomicU64,
     /// The list that was read last, or why it was not, and how often reading had begun by then. Held while one is read.
@@ -38,7 +53,24 @@ pub(crate) struct LiveLists {
 
 impl Default for LiveLists {
     fn default() -> Self {
-        Self { room: Arc::new(Semaphore::new(LISTS)), begun: AtomicU64::new(0), last: Mutex::new((0, Ok(Weak::new()))) }
+        let (room, wanted) = (Arc::new(Semaphore::new(LiveList::MAX)), watch::Sender::new(false));
+        Self { room, wanted, begun: AtomicU64::new(0), last: Mutex::new((0, Ok(Weak::new()))) }
+    }
+}
+
+/// While a link waits for the room of a list: it may leave at any time.
+struct Waits<'a>(&'a watch::Sender<bool>);
+
+impl<'a> Waits<'a> {
+    fn begin(wanted: &'a watch::Sender<bool>) -> Self {
+        wanted.send_replace(true);
+        Self(wanted)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(false);
     }
 }
 
@@ -64,12 +96,21 @@ impl LiveLists {
                 Err(error) => return Err(error.clone()),
             }
         }
-        // The semaphore is never closed.
-        let room = Arc::clone(&self.room).acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        let room = self.room().await?;
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        let list = read.await.map(|down| Arc::new(LiveList { down, _room: room }));
+        let list = read.await.map(|down| Arc::new(LiveList { down, _room: room, wanted: self.wanted.subscribe() }));
         *last = (number, list.as_ref().map(Arc::downgrade).map_err(Clone::clone));
         Ok((subscribed, list?))
+    }
+
+    /// The room of a list. One link at a time asks for it.
+    async fn room(&self) -> Result<OwnedSemaphorePermit, StoreError> {
+        if let Ok(room) = Arc::clone(&self.room).try_acquire_owned() {
+            return Ok(room);
+        }
+        let _waits = Waits::begin(&self.wanted);
+        // The semaphore is never closed.
+        Arc::clone(&self.room).acquire_owned().await.map_err(|_| StoreError::Closed)
     }
 }
 
@@ -116,14 +157,32 @@ mod tests {
     async fn few_lists_are_in_memory_at_once() {
         let (lists, reads) = (LiveLists::default(), AtomicUsize::new(0));
         let mut held = Vec::new();
-        for _ in 0..LISTS {
+        for _ in 0..LiveList::MAX {
             held.push(lists.begin(|| (), read(&reads)).await.unwrap().1);
         }
         let mut waits = std::pin::pin!(lists.begin(|| (), read(&reads)));
         assert!(tokio::time::timeout(Duration::from_secs(60), &mut waits).await.is_err());
-        assert_eq!(reads.load(Ordering::Relaxed), LISTS);
+        assert_eq!(reads.load(Ordering::Relaxed), LiveList::MAX);
         held.pop();
         waits.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lists_are_wanted_while_a_link_waits_for_the_room_of_one() {
+        let (lists, reads) = (LiveLists::default(), AtomicUsize::new(0));
+        let mut held = Vec::new();
+        for _ in 0..LiveList::MAX {
+            held.push(lists.begin(|| (), read(&reads)).await.unwrap().1);
+        }
+        let list = Arc::clone(&held[0]);
+        let is_wanted = async || tokio::time::timeout(Duration::from_secs(1), list.wanted()).await.is_ok();
+        assert!(!is_wanted().await, "all are in use, and no link waits");
+        {
+            let mut waits = std::pin::pin!(lists.begin(|| (), read(&reads)));
+            assert!(tokio::time::timeout(Duration::from_secs(1), &mut waits).await.is_err());
+            assert!(is_wanted().await);
+        }
+        assert!(!is_wanted().await, "the link has left");
     }
 
     #[tokio::test(start_paused = true)]
@@ -149,7 +208,7 @@ mod tests {
     #[tokio::test]
     async fn a_list_that_could_not_be_read_takes_no_room() {
         let lists = LiveLists::default();
-        for _ in 0..=LISTS {
+        for _ in 0..=LiveList::MAX {
             assert!(lists.begin(|| (), async { Err(StoreError::Closed) }).await.is_err());
         }
         lists.begin(|| (), async { Ok(Down::default()) }).await.unwrap();

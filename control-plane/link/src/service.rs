@@ -20,14 +20,15 @@ use tonic_prost::ProstCodec;
 use super::bodies::{Bodies, QuestionBody};
 use super::counts;
 use super::hub::LinkHub;
-use super::pace::{BREATH, LIST_TIME, QUEUE, send_with_room, too_slow};
+use super::pace::{BEGIN_TIME, BREATH, CATCH_UP, LIST_TIME, QUEUE, too_slow};
 use super::tables::{self, WorkerTables};
 use listen::{Admission, Closing, admission, withdrawn};
 
 /// Bans or entries of the allowlist in one message: a worker takes a message whole.
 const ENTRIES_PER_MESSAGE: usize = 500;
-/// Messages of a long list that wait in the queue of one worker.
-const QUEUED: usize = 4;
+/// The room in the queue with which a message of the list that a link begins with is sent. Most of the list waits outside of the queue: a
+/// copy of each message for each link that is slow would be much.
+const LIST_ROOM: usize = QUEUE - 4;
 /// Questions of one worker that are being answered: as many as a worker has under way. More of them have no answer.
 const QUESTIONS: usize = 1000;
 /// Answers in one message: as many as a worker carries out at once.
@@ -92,7 +93,9 @@ impl StreamingService<Up> for Method {
     type Future = BoxFuture<Response<Self::ResponseStream>, Status>;
 
     fn call(&mut self, request: Request<Streaming<Up>>) -> Self::Future {
-        let (down, receiver) = mpsc::channel(QUEUE);
+        let (down, receiver) = mpsc::channel(QUEUE + 1);
+        // Why the stream ends has a place of its own: a worker is cut off because its queue is full.
+        let last_word = down.clone().try_reserve_owned();
         let NodeLinkServer { hub, closing } = self.server.clone();
         let admission = admission(request.extensions());
         tokio::spawn(async move {
@@ -106,8 +109,9 @@ impl StreamingService<Up> for Method {
             if let Err(status) = result {
                 // Nothing to worry about: a worker that takes a new configuration ends its link and opens another.
                 tracing::debug!(reason = status.message(), "a node link has ended");
-                // A worker whose queue is full learns it from the end of the stream.
-                let _full = down.try_send(Err(status));
+                if let Ok(last_word) = last_word {
+                    last_word.send(Err(status));
+                }
             }
         });
         Box::pin(async move { Ok(Response::new(ReceiverStream::new(receiver))) })
@@ -146,19 +150,41 @@ async fn run(
 }
 
 /// Greets a worker and sends it all that is live; the changes from then on, or `None` where the worker has left meanwhile.
+///
+/// # Errors
+///
+/// `unavailable` where what is live cannot be read, or not within [`BEGIN_TIME`]; `resource_exhausted` for a worker that reads too slowly.
 async fn begin(
     hub: &LinkHub,
     down: &mpsc::Sender<Result<Down, Status>>,
 ) -> Result<Option<broadcast::Receiver<Arc<Down>>>, Status> {
     let (changes, live) = tokio::select! {
-        subscribed = hub.subscribe() => subscribed.map_err(|error| Status::unavailable(error.to_string()))?,
+        subscribed = tokio::time::timeout(BEGIN_TIME, hub.subscribe()) => subscribed
+            .map_err(|_| Status::unavailable("this control plane has no list of live bans yet; open a new stream later"))?
+            .map_err(|error| Status::unavailable(error.to_string()))?,
         () = down.closed() => return Ok(None),
     };
     // Not before: a worker that was greeted takes the control plane to be back.
     down.send(Ok(greeting(hub)?)).await.map_err(|_| too_slow())?;
-    tokio::time::timeout(LIST_TIME, send_all(down, &live)).await.map_err(|_| too_slow())??;
+    send_live(down, &live, live.wanted()).await?;
     // Nothing of the list is kept for the life of the link.
     Ok(Some(changes))
+}
+
+/// Sends the list that a link begins with. Once its room is `wanted`, a worker that has had [`LIST_TIME`] for it is cut off.
+async fn send_live(
+    down: &mpsc::Sender<Result<Down, Status>>,
+    live: &Down,
+    wanted: impl Future<Output = ()>,
+) -> Result<(), Status> {
+    let gives_way = async {
+        tokio::time::sleep(LIST_TIME).await;
+        wanted.await;
+    };
+    tokio::select! {
+        sent = send_all(down, live, LIST_ROOM) => sent,
+        () = gives_way => Err(too_slow()),
+    }
 }
 
 /// Takes what a worker sends, and sends it what changes.
@@ -299,19 +325,24 @@ impl Drop for Link<'_> {
 /// A worker that does not keep up with single changes is cut off at once; for a long list it gets time.
 async fn push(down: &mpsc::Sender<Result<Down, Status>>, change: &Down) -> Result<(), Status> {
     if change.bans.len().max(change.allowed.len()) > ENTRIES_PER_MESSAGE {
-        return send_all(down, change).await;
+        // Tables and answers are in the queue as well: the list waits for one place, not for an empty queue.
+        return send_all(down, change, 1).await;
     }
     messages(change).try_for_each(|message| down.try_send(Ok(message)).map_err(|_| too_slow()))
 }
 
-/// Sends a list of any length.
-async fn send_all(down: &mpsc::Sender<Result<Down, Status>>, list: &Down) -> Result<(), Status> {
+/// Sends a list of any length, each message once `room` messages have room in the queue, this one among them. While it waits it holds what
+/// room there is: more than one is for a link that sends nothing else yet. A worker that makes no room within [`CATCH_UP`] is cut off.
+async fn send_all(down: &mpsc::Sender<Result<Down, Status>>, list: &Down, room: usize) -> Result<(), Status> {
     for (place, message) in messages(list).enumerate() {
         if place > 0 {
             tokio::time::sleep(BREATH).await;
         }
-        // Most of it waits in the list, not in the queue: a copy of each message for each link that is slow would be much.
-        send_with_room(message, QUEUE - QUEUED, down).await?;
+        let reserved = tokio::time::timeout(CATCH_UP, down.reserve_many(room)).await;
+        let mut permits = reserved.map_err(|_| too_slow())?.map_err(|_| too_slow())?;
+        if let Some(permit) = permits.next() {
+            permit.send(Ok(message));
+        }
     }
     Ok(())
 }
@@ -324,3 +355,6 @@ fn messages(change: &Down) -> impl Iterator<Item = Down> {
         .map(|allowed| Down { allowed: allowed.to_vec(), ..Down::default() })
         .chain(bans.map(|bans| Down { bans: bans.to_vec(), ..Down::default() }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,7 +60,16 @@ impl Content {
         }
     }
 
-    /// The content as a base, whose state it takes; `None` where no base has room for it, and nothing has changed.
+    /// Merges all deltas into the base; `false` where no base has room for them. Then some stay beside the base, and comparing or saving it
+    /// leaves them out. The content and its state stay.
+    fn settle(&mut self) -> bool {
+        match self {
+            Self::Ranges(table) => settle(table),
+            Self::Keys(table) => settle(table),
+        }
+    }
+
+    /// The content as a base, whose state it takes; `None` where no base has room for it: content and state are as they were.
     fn rebase(&mut self) -> Option<(Vec<u8>, State)> {
         match self {
             Self::Ranges(table) => rebase(table),
@@ -68,7 +77,7 @@ impl Content {
         }
     }
 
-    /// Deltas to another content; `None` where only a base leads there.
+    /// Deltas to another content; `None` where only a base leads there. Both are settled.
     fn deltas_to(&self, newer: &Self) -> Option<Vec<Vec<u8>>> {
         match (self, newer) {
             (Self::Ranges(old), Self::Ranges(new)) => old.index().deltas_to(new.index()),
@@ -89,13 +98,17 @@ fn delta<I: TableIndex>(table: &mut Table<I>, ops: &[u8]) -> Result<State, Table
     applied.map(|()| to)
 }
 
-fn rebase<I: TableIndex>(table: &mut Table<I>) -> Option<(Vec<u8>, State)> {
+fn settle<I: TableIndex>(table: &mut Table<I>) -> bool {
     // The first round ends a compaction that has begun, the second one takes the deltas since.
     for _ in 0..2 {
         while table.compact(usize::MAX) == Progress::More {}
     }
     // What is left beside the base was merged into one beyond the limits: the base is not this content.
-    if table.index().overlay() > 0 {
+    table.index().overlay() == 0
+}
+
+fn rebase<I: TableIndex>(table: &mut Table<I>) -> Option<(Vec<u8>, State)> {
+    if !settle(table) {
         return None;
     }
     let base = table.index().base().to_vec();
@@ -113,12 +126,20 @@ impl History {
         Ok(Self { content, base: base.into(), base_state, steps: VecDeque::new(), bytes: 0, since_base: (0, 0) })
     }
 
-    /// Leads to another content by deltas; `false` where only a new base leads there or is shorter, and nothing has changed.
+    /// Leads to another content by deltas; `false` where only a new base leads there or is shorter: the table is to begin anew with it, as
+    /// some of the deltas may be applied by then.
+    ///
+    /// # Errors
+    ///
+    /// `base` is no base of that kind; nothing has changed.
     pub(crate) fn replace(&mut self, kind: TableKind, base: &[u8]) -> Result<bool, BaseError> {
         if kind != self.content.kind() {
             return Ok(false);
         }
         let newer = Content::load(kind, base.to_vec())?;
+        if !self.content.settle() {
+            return Ok(false);
+        }
         let deltas = self.content.deltas_to(&newer).filter(|deltas| bytes_of(deltas) <= self.kept_bytes());
         // What was compared applies; if it did not, the base would be the way out.
         Ok(deltas.is_some_and(|deltas| deltas.iter().all(|ops| self.change(ops).is_ok())))
@@ -205,13 +226,41 @@ mod tests {
         ops.finish()
     }
 
-    #[test]
-    fn what_no_base_takes_in_stays_beside_the_base_and_is_bounded() {
-        // A base that has room for a few keys more.
+    /// A base that has room for a few keys more, and the number of its keys.
+    fn nearly_full() -> (Vec<u8>, u32) {
         let count = u32::try_from(MAX_BASE / (255 + 255 + 5)).unwrap() - 10;
         let mut builder = KeysBuilder::default();
         (0..count).for_each(|number| builder.put(&key(number), &[b'v'; 255]).unwrap());
-        let mut history = History::begin(TableKind::Keys, builder.build().unwrap()).unwrap();
+        (builder.build().unwrap(), count)
+    }
+
+    #[test]
+    fn a_table_that_no_base_takes_in_begins_anew_with_the_one_that_replaces_it() {
+        let (base, count) = nearly_full();
+        let state = State::of_base(&base);
+        let changed = |added: u32| {
+            let mut history = History::begin(TableKind::Keys, base.clone()).unwrap();
+            (count..count + added).for_each(|number| history.change(&put(number, &[b'w'; 255])).unwrap());
+            history
+        };
+        // Back to the base: a few keys fit beside those of the base, and deltas remove them.
+        let mut few = changed(2);
+        assert_eq!(few.replace(TableKind::Keys, &base), Ok(true));
+        let Content::Keys(table) = &few.content else { panic!("another kind") };
+        assert_eq!([count, count + 1].map(|number| table.index().find(&key(number))), [None; 2]);
+        // Many do not: comparing bases would find nothing to remove.
+        assert_eq!(changed(40).replace(TableKind::Keys, &base), Ok(false));
+        let material = crate::Material::default();
+        material.publish("t", TableKind::Keys, base.clone()).unwrap();
+        (count..count + 40).for_each(|number| material.change("t", &put(number, &[b'w'; 255])).unwrap());
+        material.publish("t", TableKind::Keys, base).unwrap();
+        assert_eq!(material.get("t").unwrap().state(), state, "it is the base, and all that was added is gone");
+    }
+
+    #[test]
+    fn what_no_base_takes_in_stays_beside_the_base_and_is_bounded() {
+        let (base, count) = nearly_full();
+        let mut history = History::begin(TableKind::Keys, base).unwrap();
         let mut added = count;
         let refused = loop {
             match history.change(&put(added, &[b'w'; 255])) {

@@ -194,10 +194,15 @@ async fn a_worker_that_does_not_read_is_cut_off_and_holds_up_nobody() {
         assert_eq!(awake.bans().await.len(), 1);
     }
     let mut received = 0;
-    while let Ok(Some(_)) = deaf.down.message().await {
-        received += 1;
-    }
+    let end = loop {
+        match deaf.down.message().await {
+            Ok(Some(_)) => received += 1,
+            end => break end,
+        }
+    };
     assert!(received < total, "it was given everything");
+    // By this it knows that the control plane is there.
+    assert_eq!(end.unwrap_err().code(), tonic::Code::ResourceExhausted);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -75,7 +75,8 @@ pub trait TableIndex: Sized {
     /// The content of the overlays as deltas, in their order: on the base, they give this table.
     fn changes(&self) -> Vec<Vec<u8>>;
 
-    /// The base of a table with the same content. Tables with equal content give equal bytes, whatever made them.
+    /// The base of a table with the same content. Tables with equal content give equal bytes, whatever made them. Where the content is beyond
+    /// the limits of a base, this is the base without what is beside it.
     fn save(&self) -> Vec<u8>;
 }
 

@@ -90,7 +90,7 @@ struct Gatherer {
     /// The bouncer of each call, and the call's number.
     calling: HashMap<Id, (String, u64)>,
     begun: u64,
-    /// The labels of the table, which stay the same.
+    /// The labels of the table of addresses that was published last, which the next one keeps.
     labels: SourceLabels,
     published: bool,
     /// A bouncer that is gone is still in the table.
@@ -326,15 +326,17 @@ impl Gatherer {
         let all: Vec<(String, Arc<decisions::Decisions>)> =
             used.map(|(id, bouncer)| (id.clone(), Arc::clone(&bouncer.decisions))).collect();
         let (labels, material) = (self.labels.clone(), self.sources.material.clone());
-        let making = tokio::task::spawn_blocking(move || {
-            let mut made = table::flatten(&all, &labels)?;
-            let published = material.publish(DECISIONS, TableKind::Ranges, std::mem::take(&mut made.ranges));
-            let named = material.publish(NAMED_DECISIONS, TableKind::Keys, std::mem::take(&mut made.named));
-            published.and(named).map_err(|error| error.to_string())?;
-            Ok(made)
+        let making = tokio::task::spawn_blocking(move || match table::flatten(&all, &labels) {
+            Ok(made) => publish_tables(made, |name, kind, base| {
+                material.publish(name, kind, base).map_err(|error| error.to_string())
+            }),
+            Err(error) => (None, Err(error)),
         });
-        let made: Result<Flattened, String> =
-            making.await.unwrap_or_else(|_| Err("the table of all decisions could not be made".to_owned()));
+        let (labels, made): (Option<SourceLabels>, Result<Flattened, String>) =
+            making.await.unwrap_or_else(|_| (None, Err("the table of all decisions could not be made".to_owned())));
+        if let Some(labels) = labels {
+            self.labels = labels;
+        }
         match made {
             Ok(made) => self.is_published(made),
             // The tables before stay in force.
@@ -350,7 +352,6 @@ impl Gatherer {
 
     fn is_published(&mut self, mut made: Flattened) {
         self.sources.health.works(TABLE_SUBJECT);
-        self.labels = std::mem::take(&mut made.labels);
         for (id, bouncer) in &mut self.bouncers {
             let why = made.left_out.remove(id);
             let was_left_out = bouncer.left_out.is_some();
@@ -431,6 +432,18 @@ impl Gatherer {
     fn show_all(&self) {
         self.bouncers.keys().for_each(|id| self.show(id, None));
     }
+}
+
+/// Publishes both tables. Answers the labels of the one of addresses where that is published, whatever became of the other one: the next
+/// follows it. And what belongs to both, or why one of them is not published.
+fn publish_tables(
+    mut made: Flattened,
+    publish: impl Fn(&str, TableKind, Vec<u8>) -> Result<(), String>,
+) -> (Option<SourceLabels>, Result<Flattened, String>) {
+    let ranges = publish(DECISIONS, TableKind::Ranges, std::mem::take(&mut made.ranges));
+    let named = publish(NAMED_DECISIONS, TableKind::Keys, std::mem::take(&mut made.named));
+    let labels = ranges.is_ok().then(|| std::mem::take(&mut made.labels));
+    (labels, ranges.and(named).map(|()| made))
 }
 
 const TABLE_SUBJECT: &str = "the table of decisions";

@@ -258,6 +258,22 @@ fn labels_stay_the_same_so_that_a_small_change_is_one() {
 }
 
 #[test]
+fn labels_are_those_of_the_table_of_addresses_that_was_published() {
+    let mut decisions = Decisions::default();
+    decisions.insert(about("192.0.2.1", "192.0.2.1", "ban"), 1, 10);
+    let all = [("a".to_owned(), Arc::new(decisions))];
+    let made = || table::flatten(&all, &SourceLabels::default()).unwrap();
+    let labels = made().labels;
+    assert_ne!(labels, SourceLabels::default());
+    for (failing, expected) in [(NAMED_DECISIONS, Some(labels)), (DECISIONS, None)] {
+        let publish =
+            |name: &str, _: TableKind, _: Vec<u8>| if name == failing { Err("no room".to_owned()) } else { Ok(()) };
+        let (kept, published) = publish_tables(made(), publish);
+        assert_eq!((kept, published.err().as_deref()), (expected, Some("no room")), "{failing}");
+    }
+}
+
+#[test]
 fn a_service_that_refuses_everyone_is_left_out() {
     let mut wide = Decisions::default();
     for first in 1..=23 {

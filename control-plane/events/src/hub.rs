@@ -1,27 +1,31 @@
 //! The way of an event through the control plane.
 
+mod incidents;
+mod rollups;
+mod troubles;
+
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
 use super::audit::Audit;
-use super::dependency::dependency;
 use super::event::{self, Checked, EventError, Kind};
 use super::exporter::Exporter;
 use super::exporters::{ExporterStatus, Exporters, Mark};
 use super::format::EventFormat;
-use super::incidents::{Incident, IncidentLimits, IncidentState, Incidents, Place, Unsaved};
+use super::incidents::{IncidentLimits, Incidents, Place};
 use super::offence::{self, ChargedByTrail, Offence};
 use super::reported::Reported;
 use super::seen::{self, BanWay, Seen, Sighting};
 use super::spill::{Spill, SpillError};
-use super::tally::{RollupName, Taken, Tallies};
+use super::tally::Tallies;
 use super::tap::{EventTap, Taps};
-use super::trouble::{Part, Trouble, Troubles};
+use super::trouble::{Part, Troubles};
 use base::identity::IPV6_PREFIX;
-use store::fabric::{Ban, MergeIncident, Workflow};
+use rollups::Names;
+use store::fabric::Ban;
 
 /// Takes events, exports them, and keeps the incidents. Clones share one state.
 #[derive(Clone, Debug)]
@@ -56,15 +60,6 @@ struct Ipv6Prefix(Box<dyn Fn() -> u8 + Send + Sync>);
 
 /// Says what is kept of incidents.
 struct Limits(Box<dyn Fn() -> IncidentLimits + Send + Sync>);
-
-/// Says which names are counted by themselves.
-struct Names(Box<dyn Fn(RollupName<'_>) -> bool + Send + Sync>);
-
-impl fmt::Debug for Names {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Names").finish_non_exhaustive()
-    }
-}
 
 impl fmt::Debug for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -216,44 +211,6 @@ impl EventHub {
         self.inner.all_taps.open(receiver)
     }
 
-    /// Counts requests of routes for the rollups, as a gateway reports them; the id is empty for those outside of all routes. Of more than
-    /// the gateway can have had since its last report, the rest is not counted.
-    pub fn count_requests<'a>(&self, node: &str, routes: impl IntoIterator<Item = (&'a str, u64)>) {
-        let now = (self.inner.clock)();
-        for (route, requests) in routes {
-            let mut reported = self.inner.reported.lock().unwrap_or_else(PoisonError::into_inner);
-            let counted = reported.allow(node, requests, now);
-            drop(reported);
-            if counted < requests {
-                metrics::counter!("palisade_requests_uncounted_total").increment(requests - counted);
-            }
-            self.tallies().count_requests(route, counted, &|name| self.is_known(name), now);
-        }
-    }
-
-    /// Counts events and requests by the names for which `is_known` holds at that time, and by no others. All names are known before the
-    /// first call, which alone counts.
-    pub fn count_by(&self, is_known: impl Fn(RollupName<'_>) -> bool + Send + Sync + 'static) {
-        let _first_wins = self.inner.names.set(Names(Box::new(is_known)));
-    }
-
-    fn is_known(&self, name: RollupName<'_>) -> bool {
-        self.inner.names.get().is_none_or(|names| (names.0)(name))
-    }
-
-    /// What was counted since the last call.
-    pub(super) fn take_tallies(&self) -> Taken {
-        self.tallies().take()
-    }
-
-    pub(super) fn put_back_tallies(&self, taken: Taken) {
-        self.tallies().put_back(taken);
-    }
-
-    fn tallies(&self) -> MutexGuard<'_, Tallies> {
-        self.inner.tallies.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The time, in milliseconds since the Unix epoch.
     pub(super) fn now(&self) -> u64 {
         (self.inner.clock)()
@@ -282,13 +239,6 @@ impl EventHub {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Incidents> {
-        let limits = self.inner.limits.get().map(|limits| (limits.0)());
-        let mut incidents = self.inner.incidents.lock().unwrap_or_else(PoisonError::into_inner);
-        incidents.limit(limits.unwrap_or_default());
-        incidents
-    }
-
     /// Exports what was done to the control plane, with an id and the time. Never waits, as [`EventHub::publish`], which
     /// takes no such event: a node that is in other hands must not say what operators have done.
     pub fn audit(&self, audit: Audit) {
@@ -302,69 +252,6 @@ impl EventHub {
     pub fn tell(&self, event: &str) {
         metrics::counter!("palisade_events_total", "outcome" => "audited").increment(1);
         self.export(&event.as_bytes().into());
-    }
-
-    /// Notes that something does not work as it should, and why. When it begins it is an event of category `dependency`.
-    pub fn trouble(&self, part: Part, subject: &str, reason: &str) {
-        let now = (self.inner.clock)();
-        let mut troubles = self.troubles_lock();
-        let begins = troubles.begin(part, subject, reason, now);
-        self.show_troubles(part, &troubles);
-        drop(troubles);
-        if begins {
-            tracing::error!(part = part.word(), subject, reason, "the control plane is degraded");
-            self.tell_trouble(part, &format!("{} fails: {reason}", named(part, subject)), now);
-        }
-    }
-
-    /// Notes that it works again, where it did not; that is an event as well.
-    pub fn recovered(&self, part: Part, subject: &str) {
-        let now = (self.inner.clock)();
-        let mut troubles = self.troubles_lock();
-        let since = troubles.end(part, subject);
-        self.show_troubles(part, &troubles);
-        drop(troubles);
-        if let Some(since) = since {
-            tracing::info!(part = part.word(), subject, since, "it works again");
-            let seconds = now.saturating_sub(since) / 1000;
-            self.tell_trouble(part, &format!("{} works again, after {seconds} s", named(part, subject)), now);
-        }
-    }
-
-    /// Reports something that has happened once to a part: an event of category `dependency`, and a line of the log.
-    pub fn mishap(&self, part: Part, message: &str) {
-        tracing::error!(part = part.word(), "{message}");
-        self.tell_trouble(part, message, (self.inner.clock)());
-    }
-
-    /// Notes that whether it works is of no interest any more. That is no event.
-    pub fn dismiss_trouble(&self, part: Part, subject: &str) {
-        let mut troubles = self.troubles_lock();
-        if let Some(since) = troubles.end(part, subject) {
-            tracing::info!(part = part.word(), subject, since, "it is not used any more");
-        }
-        self.show_troubles(part, &troubles);
-    }
-
-    /// What does not work as it should now, by part and subject.
-    #[must_use]
-    pub fn troubles(&self) -> Vec<Trouble> {
-        self.troubles_lock().all()
-    }
-
-    fn tell_trouble(&self, part: Part, message: &str, now: u64) {
-        let event = dependency(now, part.word(), None, message);
-        if let Err(error) = self.publish(event.to_string().as_bytes()) {
-            tracing::error!(reason = %error, "the report on a problem is not a valid event");
-        }
-    }
-
-    fn show_troubles(&self, part: Part, troubles: &Troubles) {
-        metrics::gauge!("palisade_health_troubles", "part" => part.word()).set(troubles.count(part));
-    }
-
-    fn troubles_lock(&self) -> MutexGuard<'_, Troubles> {
-        self.inner.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says that a committed change has left events in the store's outbox: they are sent at once.
@@ -387,81 +274,6 @@ impl EventHub {
         self.inner.exporters.has_passed(mark)
     }
 
-    /// The incidents with an event since `oldest` (milliseconds since the Unix epoch; 0 for all), each with its state; the most recent
-    /// first. There may be many: they are shared, and no event waits while a caller looks through them.
-    #[must_use]
-    pub fn incidents_since(&self, oldest: u64) -> Vec<(Arc<Incident>, IncidentState)> {
-        let now = (self.inner.clock)();
-        self.lock().since(oldest, now)
-    }
-
-    /// How many incidents there are.
-    #[must_use]
-    pub fn incidents_count(&self) -> usize {
-        let now = (self.inner.clock)();
-        self.lock().count(now)
-    }
-
-    /// What operators made of the incident of an identity; `None` while it is open.
-    #[must_use]
-    pub fn workflow(&self, key: &str) -> Option<Workflow> {
-        let now = (self.inner.clock)();
-        self.lock().workflow(key, now).cloned()
-    }
-
-    /// Takes over what the store has acknowledged; `None` where the state was cleared.
-    pub fn set_workflow(&self, key: &str, workflow: Option<Workflow>) {
-        self.lock().set_workflow(key, workflow);
-    }
-
-    /// The signals of the last event of an identity.
-    pub fn signals(&self, key: &str) -> Vec<Value> {
-        self.lock().signals(key)
-    }
-
-    pub(super) fn restore_incidents(&self, incidents: Vec<Incident>) {
-        self.lock().restore(incidents);
-    }
-
-    pub(super) fn restore_workflows(&self, workflows: Vec<Workflow>) {
-        self.lock().restore_workflows(workflows);
-    }
-
-    pub(super) fn unsaved(&self) -> Unsaved {
-        let now = (self.inner.clock)();
-        self.lock().unsaved(now)
-    }
-
-    pub(super) fn put_back(&self, unsaved: Unsaved) {
-        self.lock().put_back(unsaved);
-    }
-
-    pub(super) fn merge_incidents(&self) -> MergeIncident {
-        self.lock().merge()
-    }
-
-    pub(super) fn kept(&self, incidents: Vec<Incident>) {
-        let now = (self.inner.clock)();
-        self.lock().kept(incidents, now);
-    }
-
-    /// The store has no incidents with these keys any more: another control plane has forgotten them.
-    pub(super) fn incidents_gone(&self, keys: &[String]) {
-        self.lock().gone(keys);
-    }
-
-    pub(super) fn incident_keys(&self) -> Vec<String> {
-        self.lock().keys()
-    }
-
-    pub(super) fn workflow_changes(&self) -> u64 {
-        self.lock().workflow_changes()
-    }
-
-    pub(super) fn follow_workflows(&self, workflows: Vec<Workflow>, changes: u64) -> bool {
-        self.lock().follow_workflows(workflows, changes)
-    }
-
     /// How each exporter is doing.
     #[must_use]
     pub fn exporters(&self) -> Vec<ExporterStatus> {
@@ -477,20 +289,6 @@ impl EventHub {
     /// Ends all exporters. Events that still wait go to the disk where that is configured; the others are lost. Logs both.
     pub async fn close(&self) {
         self.inner.exporters.close().await;
-    }
-}
-
-/// A part and its subject, for people.
-fn named(part: Part, subject: &str) -> String {
-    match (part, subject) {
-        (Part::Publication, "all") => "the publication to all groups".to_owned(),
-        (Part::Publication, group) => format!("the publication to the group `{group}`"),
-        (Part::Entities, "verified_by") => "the verification of callers".to_owned(),
-        (Part::Entities, _) => "the reading of entities".to_owned(),
-        (Part::Login, _) => "the login provider".to_owned(),
-        (Part::Nodes, _) => "the delivery to gateways".to_owned(),
-        (Part::Sources, source) => source.to_owned(),
-        (Part::Store, what) => format!("the store ({what})"),
     }
 }
 

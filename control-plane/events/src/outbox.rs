@@ -144,6 +144,7 @@ mod tests {
         assert_eq!(actions, ["key-create", "key-revoke"], "{told}");
         assert!(told.contains("1970-01-01T00:00:00.007Z"), "the time is that of the change: {told}");
     }
+
     /// A disk that is away, as far as the exporter can tell.
     #[tokio::test]
     async fn what_an_exporter_has_not_written_stays_and_holds_up_nothing_behind_it() {

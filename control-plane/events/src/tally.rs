@@ -33,8 +33,8 @@ pub(super) struct Tallies(BTreeMap<u64, RollupCounts>);
 pub(super) struct Taken(BTreeMap<u64, RollupCounts>);
 
 impl Tallies {
-    /// Counts an event that comes at `now`. Those about no request are not counted. The number of minutes is bounded, because
-    /// events of more than a day count as of now.
+    /// Counts an event that comes at `now`. Those about no request are not counted. Events add no more than a day of minutes, because
+    /// those of more than a day ago count as of now.
     pub(super) fn count(&mut self, value: &Value, event: &SecurityEvent, is_known: IsKnown<'_>, now: u64) {
         if !value.get("http").is_some_and(Value::is_object) {
             return;
@@ -71,10 +71,17 @@ impl Tallies {
         Taken(std::mem::take(&mut self.0))
     }
 
-    /// Takes back what the store did not take.
+    /// Takes back what the store did not take. Minutes that it would not keep any more are joined to their hours: where the store is away
+    /// for weeks they would fill the memory.
     pub(super) fn put_back(&mut self, taken: Taken) {
         for (minute, counts) in taken.0 {
             self.0.entry(minute).or_default().add(&counts);
+        }
+        let Some((newest, _)) = self.0.last_key_value() else { return };
+        let oldest = newest.saturating_sub(RollupStep::Minute.kept_millis());
+        let kept = self.0.split_off(&oldest);
+        for (minute, counts) in std::mem::replace(&mut self.0, kept) {
+            self.0.entry(RollupStep::Hour.begin(minute)).or_default().add(&counts);
         }
     }
 }
@@ -193,6 +200,25 @@ mod tests {
         count(&mut tallies, &event(NOW, "blocked", false), NOW);
         tallies.put_back(taken);
         assert_eq!(tallies.take().rollups()[0].counts.total.refused, 2);
+    }
+
+    #[test]
+    fn a_store_that_is_away_for_weeks_fills_no_memory_and_misses_nothing_that_it_keeps() {
+        const DAYS: usize = 20;
+        let mut tallies = Tallies::default();
+        for minute in 0..DAYS as u64 * 1440 {
+            tallies.count_requests("shop", 1 + minute % 7, &|_| true, NOW + minute * 60_000);
+        }
+        let taken = tallies.take();
+        let before = taken.rollups();
+        tallies.put_back(taken);
+        assert!(tallies.0.len() <= 3 * 1440 + 1 + DAYS * 24, "{}", tallies.0.len());
+        let after = tallies.take().rollups();
+        for step in [RollupStep::Hour, RollupStep::Day] {
+            let of =
+                |rollups: &[Rollup]| rollups.iter().filter(|rollup| rollup.step == step).cloned().collect::<Vec<_>>();
+            assert_eq!(of(&after), of(&before));
+        }
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub(super) fn certified_key(files: (&Path, &Path), bytes: (&[u8], &[u8])) -> Res
     })
 }
 
-/// When a certificate ends, in seconds since 1970. `None` where that cannot be told.
+/// When a certificate ends, in seconds since 1970. `None` where that is not known.
 pub(super) fn expiry(certificate: &CertificateDer<'_>) -> Option<u64> {
     let certificate = Certificate::from_der(certificate).ok()?;
     Some(certificate.tbs_certificate().validity().not_after.to_unix_duration().as_secs())

@@ -24,7 +24,7 @@ pub type Contents = Vec<Vec<u8>>;
 /// Makes the value of what was read, or says what is wrong with which file.
 type Make<T> = Box<dyn Fn(&Contents) -> Result<T, String> + Send + Sync>;
 
-/// A value made of files. Whoever needs it takes the newest that could be made.
+/// A value made of files. What needs it takes the newest that could be made.
 pub struct Kept<T> {
     name: &'static str,
     files: Vec<PathBuf>,

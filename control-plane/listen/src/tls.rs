@@ -56,7 +56,7 @@ impl TlsConfig {
         })
     }
 
-    /// Seconds until the certificate ends, negative once it has; `None` where that cannot be told.
+    /// Seconds until the certificate ends, negative once it has; `None` where that is not known.
     #[must_use]
     pub fn seconds_left(&self) -> Option<i64> {
         let now = i64::try_from(clock::now_millis() / 1000).unwrap_or(i64::MAX);

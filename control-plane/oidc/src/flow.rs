@@ -22,11 +22,11 @@ pub struct Begun {
     pub verifier: String,
 }
 
-/// The longest code, in bytes.
-const MAX_CODE: usize = 2048;
+/// The longest code, in bytes. Some providers put an encrypted token of more than 2 KiB there.
+const MAX_CODE: usize = 8192;
 
 /// What the browser brings back.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Returned<'a> {
     /// The code.
     pub code: &'a str,
@@ -52,15 +52,22 @@ pub struct Finished {
 // === impl Returned ===
 
 impl Returned<'_> {
-    /// Refuses what no provider gives for a code: empty, over 2 KiB, or with characters that are not visible ASCII (RFC 6749, appendix
+    /// Refuses what no provider gives for a code: empty, over 8 KiB, or with characters that are not printable ASCII (RFC 6749, appendix
     /// A.11). Anyone can send it, and providers answer it each in their own way.
     pub(super) fn check(&self) -> Result<(), OidcError> {
-        let is_visible = |byte: u8| matches!(byte, b' '..=b'~');
-        if (1..=MAX_CODE).contains(&self.code.len()) && self.code.bytes().all(is_visible) {
+        let is_printable = |byte: u8| matches!(byte, b' '..=b'~');
+        if (1..=MAX_CODE).contains(&self.code.len()) && self.code.bytes().all(is_printable) {
             Ok(())
         } else {
             Err(OidcError::refused("the code is empty, too long, or has characters that no code has"))
         }
+    }
+}
+
+impl std::fmt::Debug for Returned<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The code and the verifier together are a login.
+        f.debug_struct("Returned").finish_non_exhaustive()
     }
 }
 
@@ -147,6 +154,12 @@ mod tests {
             assert!(!is_taken(code), "{code:?}");
         }
         assert!(!is_taken(&"c".repeat(MAX_CODE + 1)));
+    }
+
+    #[test]
+    fn no_log_shows_a_code_or_its_verifier() {
+        let returned = Returned { code: "s3cret-1", issuer: None, nonce: "n", verifier: "s3cret-2", redirect_uri: "u" };
+        assert!(!format!("{returned:?}").contains("s3cret"), "{returned:?}");
     }
 
     #[test]

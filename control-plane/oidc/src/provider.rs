@@ -275,7 +275,10 @@ impl Provider {
         let headers = HeaderMap::from_iter([(header::AUTHORIZATION, sensitive(&format!("Bearer {access_token}"))?)]);
         let (status, body) = self.call(Method::GET, userinfo, headers, Bytes::new()).await?;
         if !status.is_success() {
-            return Err(OidcError::provider(format!("the userinfo endpoint has answered {status}")));
+            let what = format!("the userinfo endpoint has answered {status}");
+            // RFC 6750, section 3.1: it is about this access token, and other logins may go on.
+            let is_of_token = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+            return Err(if is_of_token { OidcError::token(what) } else { OidcError::provider(what) });
         }
         let more: Claims = serde_json::from_slice(&body).map_err(|error| {
             OidcError::provider(format!("the answer of the userinfo endpoint cannot be read: {error}"))

@@ -172,7 +172,7 @@ async fn a_code_that_no_provider_has_given_is_no_trouble_of_the_provider() {
     let double = Double::start().await;
     let console = double.console(|_| {}).await;
     let asked = || double.change(|behaviour| behaviour.asked.get("/token").copied().unwrap_or_default());
-    let long = "c".repeat(2049);
+    let long = "c".repeat(8193);
     for (host, code) in ["", "a\nb", "é", &long].into_iter().enumerate() {
         let browser = begin(&console, 10 + host as u8).await;
         let answer = finish(&console, &browser, code).await;
@@ -185,6 +185,24 @@ async fn a_code_that_no_provider_has_given_is_no_trouble_of_the_provider() {
     assert_eq!(finish(&console, &browser, "made-up").await.status, 401);
     assert_eq!(asked(), 1);
     assert!(console.api.state.events.troubles().iter().all(|trouble| trouble.part != "login"));
+}
+
+#[tokio::test]
+async fn a_person_whom_the_userinfo_endpoint_refuses_is_no_trouble_of_the_provider() {
+    let double = Double::start().await;
+    let console = double.console(|_| {}).await;
+    // The ID token lacks the groups: the endpoint is asked for them.
+    let claims = json!({ "sub": "1", "preferred_username": "grace", "email": "g@example.com" });
+    double.change(|behaviour| behaviour.claims = claims);
+    for (status, answered, error) in
+        [(401, 401, "token_refused"), (403, 401, "token_refused"), (500, 503, "provider_failed")]
+    {
+        double.change(|behaviour| behaviour.instead = [("/userinfo", Instead::Status(status))].into());
+        let entered = enter(&double, &console).await;
+        assert_eq!((entered.status.as_u16(), &entered.body["error"]), (answered, &json!(error)), "{}", entered.text);
+        let is_reported = console.api.state.events.troubles().iter().any(|trouble| trouble.part == "login");
+        assert_eq!(is_reported, status == 500, "{status}");
+    }
 }
 
 #[tokio::test]

@@ -212,6 +212,12 @@ impl Disk {
             found.extend(stem.flatten().and_then(|stem| stem.to_str()?.parse::<u64>().ok()));
         }
         found.sort_unstable();
+        // A process that was killed between the removal of the last file and that of the position: numbers begin anew where no file is
+        // left, and the position would hold for another file.
+        let (first, offset) = match found.contains(&first) {
+            true => (first, offset),
+            false => remove(&self.folder.join(POSITION)).map(|()| (0, 0))?,
+        };
         for number in found {
             let path = self.path(number);
             let offset = if number == first { offset } else { 0 };
@@ -243,7 +249,8 @@ impl Disk {
 
     fn write(&self, number: u64, at: u64, content: &[u8]) -> io::Result<()> {
         let path = self.path(number);
-        let mut file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        // A file of that number that could not be removed has nothing that is still to be read.
+        let mut file = OpenOptions::new().create(true).truncate(at == 0).write(true).mode(0o600).open(path)?;
         file.seek(SeekFrom::Start(at))?;
         file.write_all(content)?;
         file.sync_data()?;

@@ -35,7 +35,7 @@ pub(super) struct Queue {
     /// There are many lines in memory.
     crowded: Notify,
     bounds: Bounds,
-    /// Where the oldest lines go before the queue is full. Whoever holds it may change what is on disk.
+    /// Where the oldest lines go before the queue is full. What is on disk changes only while it is locked.
     disk: Option<Arc<tokio::sync::Mutex<Disk>>>,
 }
 
@@ -294,17 +294,27 @@ impl State {
         Some(line)
     }
 
-    /// Lets the oldest go until the rest fits; how many went.
+    /// The oldest of those that are in memory alone.
+    fn pop_unkept(&mut self) -> Option<Line> {
+        if !self.from_disk {
+            return self.pop();
+        }
+        let line = self.lines.pop_front()?;
+        self.bytes -= line.len();
+        Some(line)
+    }
+
+    /// Lets the oldest go until the rest fits; how many went. A batch that is on disk as well takes no room from those that are not, and
+    /// stays: without it nothing would say that its lines on disk are to be committed.
     fn fit(&mut self, bounds: Bounds) -> usize {
         let mut dropped = 0;
         let fits = |state: &State| {
-            // A batch that is on disk as well takes no room from those that are not.
             let front = if state.from_disk { 0 } else { state.front.len() };
             let lines = front + state.lines.len();
             lines <= 1 || (lines <= bounds.lines && state.bytes <= bounds.bytes)
         };
         while !fits(self) {
-            dropped += usize::from(self.pop().is_some());
+            dropped += usize::from(self.pop_unkept().is_some());
         }
         self.figures.dropped += number(dropped);
         dropped

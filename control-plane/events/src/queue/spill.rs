@@ -91,6 +91,8 @@ impl Queue {
                 0
             }
             Err(Damage { lines, reason }) => {
+                // Those before are settled, and nothing was read: what is in memory may be next.
+                state.from_disk = false;
                 tracing::error!(exporter = self.name, lines, reason, "a file of events cannot be read; they are lost");
                 lines
             }
@@ -126,20 +128,18 @@ impl Queue {
             let (again, oldest) = if state.from_disk { (oldest.len(), Vec::new()) } else { (0, oldest) };
             (again, oldest, newest, state.uncommitted)
         };
+        // Each whatever became of the others: lines that cannot be noted as settled are read twice, and cost no others.
         let work = move |disk: &mut Disk| {
-            if settled {
-                disk.commit()?;
-            }
-            if !oldest.is_empty() {
-                disk.prepend(&oldest)?;
-            }
-            if newest.is_empty() { Ok(0) } else { disk.append(&newest) }
+            let noted = if settled { disk.commit() } else { Ok(()) };
+            let first = if oldest.is_empty() { Ok(()) } else { disk.prepend(&oldest) };
+            let last = if newest.is_empty() { Ok(()) } else { disk.append(&newest).map(drop) };
+            noted.and(first).and(last)
         };
         let (disk, done) = with(held, work).await;
         let mut state = self.lock();
         let (on_disk, waited) = (disk.unread() + again, state.waiting());
         match done {
-            Ok(_) => {
+            Ok(()) => {
                 (state.lines, state.front, state.writing) = Default::default();
                 (state.bytes, state.on_disk) = (0, on_disk);
             }

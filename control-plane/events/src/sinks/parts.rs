@@ -149,6 +149,12 @@ impl Answer {
             _ => Ok(self.judge()?),
         }
     }
+
+    /// Refuses an answer to so many events whose body is longer than what is read of it: it is shorter for fewer events. What such an answer
+    /// to one event means is for the caller to say.
+    pub(super) fn check_length(&self, events: usize) -> Result<(), Unsent> {
+        if self.body.is_none() && events > 1 { Err(Unsent::TooLarge) } else { Ok(()) }
+    }
 }
 
 impl From<Failure> for Unsent {

@@ -87,6 +87,31 @@ fn what_is_put_first_is_there_after_a_kill() {
     }
 }
 
+/// The process is killed after it has removed the last file, and before it removes the position.
+#[test]
+fn the_position_of_a_file_that_is_gone_hides_no_later_one() {
+    for (number, offset) in [(FIRST, 2), (FIRST + 7, 0)] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(POSITION), format!("{number} {offset}\n")).unwrap();
+        let mut disk = Disk::open(folder.path(), MAX).unwrap();
+        disk.append(&lines(&["1", "2"])).unwrap();
+        drop(disk);
+        let mut disk = Disk::open(folder.path(), MAX).unwrap();
+        assert_eq!(texts(&disk.read(ALL).unwrap()), ["1", "2"], "{number} {offset}");
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_file_that_had_the_same_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut disk = Disk::open(folder.path(), MAX).unwrap();
+    fs::write(disk.path(FIRST), "older and longer\nand one more\n").unwrap();
+    disk.append(&lines(&["1"])).unwrap();
+    drop(disk);
+    let mut disk = Disk::open(folder.path(), MAX).unwrap();
+    assert_eq!(texts(&disk.read(ALL).unwrap()), ["1"]);
+}
+
 #[test]
 fn the_oldest_files_go_where_there_is_no_room() {
     let folder = tempfile::tempdir().unwrap();

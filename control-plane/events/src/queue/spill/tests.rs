@@ -38,6 +38,20 @@ impl Set {
         }
     }
 
+    /// Waits until no line is on its way to the disk; how many are there.
+    async fn on_disk(&self) -> usize {
+        while self.queue.lock().moving > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        self.queue.figures().on_disk
+    }
+
+    /// The file that is read.
+    fn oldest_file(&self) -> std::path::PathBuf {
+        let paths = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).min().unwrap()
+    }
+
     async fn take(&self, most: usize) -> Vec<u32> {
         self.queue.take(Bounds { lines: most, ..ALL }).await.iter().map(number).collect()
     }
@@ -159,6 +173,51 @@ async fn a_disk_that_cannot_be_written_costs_only_what_has_no_room_in_memory() {
     }
     assert_eq!(set.queue.figures().disk_error, None);
     assert_eq!(set.all().await, Vec::from_iter(12..20));
+}
+
+/// The server is away, and then the disk is full.
+#[tokio::test]
+async fn a_batch_from_the_disk_stays_where_the_memory_is_full() {
+    let set = Set::new();
+    set.push_slowly(0..20).await;
+    let count = set.on_disk().await;
+    let back = set.queue.take(ALL).await;
+    assert_eq!((back.len(), set.queue.figures().on_disk), (count, 0));
+    std::fs::remove_dir_all(set.folder.path()).unwrap();
+    set.queue.settle(Settled { back, error: Some("down".to_owned()), ..Settled::default() });
+    set.push(20..50);
+    let figures = set.queue.figures();
+    assert_eq!((figures.waiting, figures.dropped), (count + 8, 42 - count as u64), "{figures:?}");
+    assert_eq!(set.take(100).await, Vec::from_iter(0..count as u32));
+    set.queue.settle(Settled { written: count, ..Settled::default() });
+    assert_eq!(set.all().await, Vec::from_iter(42..50));
+}
+
+#[tokio::test]
+async fn a_file_that_is_lost_keeps_nothing_from_what_is_in_memory() {
+    let set = Set::new();
+    set.push_slowly(0..20).await;
+    let count = set.on_disk().await;
+    assert_eq!(set.take(2).await, [0, 1]);
+    set.queue.settle(Settled { written: 2, ..Settled::default() });
+    std::fs::remove_file(set.oldest_file()).unwrap();
+    let rest = tokio::time::timeout(Duration::from_secs(60), set.all()).await.unwrap();
+    assert_eq!(rest, Vec::from_iter(count as u32..20));
+    assert_eq!(set.queue.figures().dropped, count as u64 - 2);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_removed_costs_nothing_at_the_end() {
+    let set = Set::new();
+    set.push_slowly(0..20).await;
+    let count = set.on_disk().await;
+    let taken = set.queue.take(ALL).await;
+    set.queue.settle(Settled { written: taken.len(), ..Settled::default() });
+    // A folder in its place.
+    let oldest = set.oldest_file();
+    std::fs::remove_file(&oldest).unwrap();
+    std::fs::create_dir(&oldest).unwrap();
+    assert_eq!(set.queue.keep().await, Kept { on_disk: 20 - count, lost: 0 });
 }
 
 #[tokio::test]

@@ -64,6 +64,7 @@ impl Requests for Bulk {
         let body = Body { content_type: "application/x-ndjson", is_gzip: false, bytes: document::bulk(part) };
         let answer = self.server.post(&self.url, body, MAX_ANSWER).await?;
         answer.judge_part()?;
+        answer.check_length(part.len())?;
         let items = answer.body.as_deref().and_then(|body| Items::read(body, part.len()));
         let unclear = || retry("the answer does not say what was taken".to_owned(), None);
         Ok(items.ok_or_else(unclear)?.settled())

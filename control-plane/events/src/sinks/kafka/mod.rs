@@ -26,8 +26,10 @@ use base::clock;
 use partitions::{Partition, Partitions};
 use url::Place;
 
-/// How long one request may take, with what the client tries again by itself.
+/// How long the topic and its partitions may take to be found.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long one partition may take to be opened, with what the client tries again by itself.
+const OPENING: Duration = Duration::from_secs(10);
 /// How long the client tries again what fails by itself: another broker may lead a partition by then.
 const PERSIST: Duration = Duration::from_secs(5);
 
@@ -123,8 +125,8 @@ impl Topic {
         for number in found.partitions {
             let (client, topic) = (Arc::clone(&client), topic.clone());
             opening.spawn(async move {
-                let opened = client.partition_client(topic, number, UnknownTopicHandling::Error).await;
-                (number, opened.map_err(|error| format!("partition {number}: {error}")))
+                let partition = client.partition_client(topic, number, UnknownTopicHandling::Error);
+                (number, in_time(number, partition).await)
             });
         }
         if opening.is_empty() {
@@ -135,15 +137,23 @@ impl Topic {
         Ok(opened.into_iter().map(|(_, partition)| partition).collect())
     }
 
-    async fn produce(&self, part: &[Line]) -> Result<Settled, Unsent> {
-        let failed = |reason: String| Unsent::Failed(retry(reason, None));
-        let mut partitions = self.partitions.lock().await;
-        if partitions.are_wanted() {
-            partitions.open(self.connect().await.map_err(failed)?).map_err(failed)?;
+    /// Finds the topic and opens its partitions, if that is to be done.
+    async fn open(&self, partitions: &mut Partitions<PartitionClient>) -> Result<(), String> {
+        if !partitions.are_wanted() {
+            return Ok(());
         }
-        partitions.produce(part).await?;
-        Ok(Settled { first: part.len(), ..Settled::default() })
+        let connected = tokio::time::timeout(TIMEOUT, self.connect()).await;
+        let connected =
+            connected.unwrap_or_else(|_| Err(format!("the topic is not found within {} s", TIMEOUT.as_secs())));
+        partitions.open(connected.unwrap_or_else(|reason| vec![Err(reason)]))
     }
+}
+
+/// A partition, unless opening it takes too long: a broker that is gone may never answer.
+async fn in_time<P>(number: i32, opening: impl Future<Output = Result<P, Error>>) -> Result<P, String> {
+    let opened = tokio::time::timeout(OPENING, opening).await;
+    let opened = opened.map_err(|_| format!("partition {number}: no answer within {} s", OPENING.as_secs()))?;
+    opened.map_err(|error| format!("partition {number}: {error}"))
 }
 
 impl Partition for PartitionClient {
@@ -156,8 +166,10 @@ impl Partition for PartitionClient {
 
 impl Requests for Topic {
     async fn send(&self, part: &[Line]) -> Result<Settled, Unsent> {
-        let sent = tokio::time::timeout(TIMEOUT, self.produce(part)).await;
-        sent.unwrap_or_else(|_| Err(retry(format!("no answer within {} s", TIMEOUT.as_secs()), None).into()))
+        let mut partitions = self.partitions.lock().await;
+        self.open(&mut partitions).await.map_err(|reason| retry(reason, None))?;
+        partitions.produce(part).await?;
+        Ok(Settled { first: part.len(), ..Settled::default() })
     }
 }
 

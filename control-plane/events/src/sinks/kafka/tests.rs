@@ -81,7 +81,7 @@ async fn events_arrive_once_with_their_time_over_all_partitions() {
     assert!(sent.eq(records.iter().map(|record| record.2.as_str())));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn what_is_not_there_is_waited_for() {
     let Some(mut cluster) = Cluster::start("events") else { return };
     let mut other = cluster.sink("typo");
@@ -94,10 +94,19 @@ async fn what_is_not_there_is_waited_for() {
     assert_eq!(cluster.records(1).len(), 1);
     cluster.process.kill().unwrap();
     cluster.process.wait().unwrap();
+    // Connections are refused at once; what is left are waits.
+    tokio::time::pause();
     let failure = sink.write(&[event(1)]).await.unwrap_err();
     assert_eq!((failure.written, failure.then), (0, Then::Retry(None)));
     let failure = sink.write(&[event(1)]).await.unwrap_err();
     assert_eq!(failure.then, Then::Retry(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partition_whose_broker_never_answers_keeps_no_other_from_being_opened() {
+    let opened = in_time(3, std::future::pending::<Result<(), Error>>()).await;
+    assert_eq!(opened, Err("partition 3: no answer within 10 s".to_owned()));
+    assert_eq!(in_time(3, std::future::ready(Ok(7))).await, Ok(7));
 }
 
 #[test]

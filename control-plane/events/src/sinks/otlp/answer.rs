@@ -12,6 +12,7 @@ use crate::sinks::server::{Answer, retry, shown};
 /// What was taken of a request with `events` events. An answer that is not one of OTLP is no success: another server may be at that address.
 pub(super) fn settled(answer: &Answer, events: usize) -> Result<Settled, Unsent> {
     answer.judge_part().map_err(|unsent| explained(answer, unsent))?;
+    answer.check_length(events)?;
     let partial = partial_success(answer);
     let partial = partial.ok_or_else(|| retry("the answer is not one of OTLP".to_owned(), None))?;
     let refused = usize::try_from(partial.rejected_log_records).unwrap_or_default().min(events);

@@ -50,27 +50,30 @@ fn record(line: &[u8], now_millis: u64) -> LogRecord {
         }
         None => String::from_utf8_lossy(line).into_owned(),
     };
+    let time = facts.time.and_then(event_nanos);
     if !event.is_empty() && !facts.is_ocsf {
-        if facts.time.is_some() {
+        if time.is_some() {
             event.shift_remove("@timestamp");
         }
         ecs::complete(&mut event);
     }
     let attributes = Attributes::of(&event, line.len());
     LogRecord {
-        time_unix_nano: facts.time.map_or(0, nanos),
+        time_unix_nano: time.unwrap_or_default(),
         severity_number,
         severity_text: severity_text.to_owned(),
         body: Some(text(message)),
         attributes: attributes.list,
         dropped_attributes_count: attributes.dropped,
-        observed_time_unix_nano: nanos(now_millis),
+        observed_time_unix_nano: now_millis.saturating_mul(NANOS_PER_MILLI),
         event_name: event_name(&facts.kind).to_owned(),
     }
 }
 
-fn nanos(millis: u64) -> u64 {
-    millis.saturating_mul(NANOS_PER_MILLI)
+/// The time of an event in nanoseconds; `None` from the year 2262 on. A gateway may send any number, and servers that keep times in 64 bits
+/// with a sign would refuse the request with all other events in it.
+fn event_nanos(millis: u64) -> Option<u64> {
+    millis.checked_mul(NANOS_PER_MILLI).filter(|nanos| i64::try_from(*nanos).is_ok())
 }
 
 /// The number and the short name of the log data model, as its mapping of syslog's severities has them.

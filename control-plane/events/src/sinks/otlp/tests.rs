@@ -176,6 +176,12 @@ async fn an_answer_decides() {
         assert_eq!((failure.written, failure.refused, failure.then), (0, 0, then), "{code}");
         assert!(failure.reason.contains(reason), "{}", failure.reason);
     }
+    // One that is too long: fewer events are asked about.
+    let too_long = || (200, protobuf, vec![b'x'; MAX_ANSWER + 1]);
+    let (_, url) = serve(500, &[too_long()]).await;
+    assert_eq!(sink(&url).write(&events(2)).await, Ok(()));
+    let (_, url) = serve(500, &[too_long(), too_long()]).await;
+    assert_eq!(sink(&url).write(&events(2)).await.unwrap_err().then, Then::Retry(None), "also of one event");
     let (_, url) = serve(500, &[(200, "application/json; charset=utf-8", b"{}".to_vec())]).await;
     assert_eq!(sink(&url).write(&events(2)).await, Ok(()));
 }
@@ -306,6 +312,23 @@ fn the_published_messages_read_what_is_sent() {
         let attribute = |attribute: &Value| (attribute["key"].as_str().unwrap().to_owned(), attribute["value"].clone());
         let found: BTreeMap<_, _> = record["attributes"].as_array().unwrap().iter().map(attribute).collect();
         assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn a_time_that_servers_cannot_keep_is_an_attribute_and_that_of_sending_counts() {
+    let record = |time: u64| {
+        let line = Line::from(json!({ "@type": "SvcSecurityEvent", "@timestamp": time }).to_string().as_bytes());
+        let mut request = record::request(record::resource("h", "i"), &[line], 7);
+        request.resource_logs.remove(0).scope_logs.remove(0).log_records.remove(0)
+    };
+    let last = i64::MAX as u64 / 1_000_000;
+    assert_eq!(record(last).time_unix_nano, last * 1_000_000);
+    assert_eq!(attribute(&record(last), "@timestamp"), None);
+    for time in [last + 1, u64::MAX] {
+        let record = record(time);
+        assert_eq!((record.time_unix_nano, record.observed_time_unix_nano), (0, 7_000_000));
+        assert!(attribute(&record, "@timestamp").is_some());
     }
 }
 

@@ -143,7 +143,7 @@ async fn nothing_is_lost_below_the_bound() {
 
 #[tokio::test]
 async fn the_oldest_go_while_nobody_listens() {
-    // Bound and not listening: nobody else is given the port.
+    // Bound and not listening: no other socket is given the port.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", socket.local_addr().unwrap());

@@ -1,8 +1,8 @@
 //! Files that a reader sees whole or not at all, and that are on the disk once written.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -12,7 +12,7 @@ use crate::owner::{Owner, folder_of, is_root};
 /// Who may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// Its owner alone (mode 0600): for secrets.
+    /// Its owner alone (mode 0600): for secrets. One in place of a file that its group may read has mode 0640.
     Owner,
     /// As the umask of the process allows: for results that other users' programs read.
     Umask,
@@ -72,9 +72,20 @@ fn write_beside(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<PathB
         Err(_) if readers == Readers::Umask && !is_root() => Ok(()),
         given => given,
     };
+    let given = given.and_then(|()| if readers == Readers::Owner { keep_group_reading(file, &out) } else { Ok(()) });
     let written = given.and_then(|()| out.write_all(bytes)).and_then(|()| out.sync_all());
     remove_after_failure(&fresh, written)?;
     Ok(fresh)
+}
+
+/// Lets the group read a file that takes the place of one which the group may read, if it is that group's.
+fn keep_group_reading(earlier: &Path, fresh: &File) -> io::Result<()> {
+    let Ok(earlier) = std::fs::symlink_metadata(earlier) else { return Ok(()) };
+    let its_group = fresh.metadata()?.gid() == earlier.gid();
+    match its_group && earlier.is_file() && earlier.mode() & 0o040 != 0 {
+        true => fresh.set_permissions(Permissions::from_mode(0o640)),
+        false => Ok(()),
+    }
 }
 
 /// Gives a file its name; false if the name exists already.
@@ -99,6 +110,37 @@ fn sync_folder(file: &Path) -> io::Result<()> {
     File::open(folder_of(file))?.sync_all()
 }
 
+/// Makes a file for its owner alone (mode 0600), under a name that does not exist. The owner is the one of the file whose place it
+/// takes, or of the folder where there is none and this process is root's: the service's user reads what a command of root has made.
+///
+/// # Errors
+///
+/// The error of the system, also where the file cannot be given to its owner; no file of that name was made.
+pub fn make_private(fresh: &Path, in_place_of: &Path) -> io::Result<File> {
+    let owner = Owner::of(in_place_of)?;
+    let made = File::options().create_new(true).write(true).mode(0o600).open(fresh)?;
+    let given = owner.map_or(Ok(()), |owner| owner.take(&made)).map_err(|error| {
+        let detail = format!("{} cannot be given to the owner of the file or folder: {error}", fresh.display());
+        io::Error::new(error.kind(), detail)
+    });
+    remove_after_failure(fresh, given.map(|()| made))
+}
+
+/// Opens the file that processes lock, and makes it where it does not exist. What another user puts there as a link is refused.
+///
+/// # Errors
+///
+/// The error of the system.
+pub fn open_lock(name: &Path) -> io::Result<File> {
+    match make_private(name, name) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let flags = i32::try_from(OFlags::NOFOLLOW.bits()).map_err(io::Error::other)?;
+            File::options().write(true).custom_flags(flags).open(name)
+        }
+        made => made,
+    }
+}
+
 /// Keeps others out who lock the same file, until the result is dropped: for who reads a file and then replaces it. The lock is
 /// a file of its own, `FILE.lock`, which stays. Blocks.
 ///
@@ -108,27 +150,14 @@ fn sync_folder(file: &Path) -> io::Result<()> {
 pub fn lock(file: &Path) -> io::Result<File> {
     let mut name = file.as_os_str().to_owned();
     name.push(".lock");
-    let name = PathBuf::from(name);
-    let owner = Owner::of(&name)?;
-    let lock = match File::options().write(true).create_new(true).mode(0o600).open(&name) {
-        Ok(made) => {
-            owner.map_or(Ok(()), |owner| owner.take(&made))?;
-            made
-        }
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // What another user puts there as a link is none.
-            let flags = i32::try_from(OFlags::NOFOLLOW.bits()).map_err(io::Error::other)?;
-            File::options().write(true).custom_flags(flags).open(&name)?
-        }
-        Err(error) => return Err(error),
-    };
+    let lock = open_lock(Path::new(&name))?;
     lock.lock()?;
     Ok(lock)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+    use std::os::unix::fs::chown;
 
     use super::*;
 
@@ -141,13 +170,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("key.json");
         std::fs::write(&file, "an older and longer text").unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
         // A leftover of an earlier process that ended at once.
         let leftover = folder.path().join(format!("key.json.{}.tmp", std::process::id()));
         std::fs::write(&leftover, "half").unwrap();
-        std::fs::set_permissions(&leftover, std::fs::Permissions::from_mode(0o644)).unwrap();
+        std::fs::set_permissions(&leftover, Permissions::from_mode(0o644)).unwrap();
         replace(&file, b"new", Readers::Owner).unwrap();
-        assert_eq!((std::fs::read(&file).unwrap(), mode(&file)), (b"new".to_vec(), 0o600));
+        // Its group may go on reading it, others may not.
+        assert_eq!((std::fs::read(&file).unwrap(), mode(&file)), (b"new".to_vec(), 0o640));
+        std::fs::set_permissions(&file, Permissions::from_mode(0o604)).unwrap();
+        replace(&file, b"new", Readers::Owner).unwrap();
+        assert_eq!(mode(&file), 0o600);
         replace(&file, b"newer", Readers::Umask).unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), b"newer");
         assert_ne!(mode(&file) & 0o400, 0);
@@ -185,7 +218,7 @@ mod tests {
         std::fs::write(&file, "old").unwrap();
         chown(&file, Some(service), Some(group)).unwrap();
         replace(&file, b"new", Readers::Owner).unwrap();
-        assert_eq!((owner(&file), mode(&file)), ((service, group), 0o600));
+        assert_eq!((owner(&file), mode(&file)), ((service, group), 0o640));
         let others = folder.path().join("others");
         replace(&others, b"new", Readers::Umask).unwrap();
         assert_eq!(owner(&others), owner(folder.path()), "the folder is root's");

@@ -131,7 +131,7 @@ impl<'a> Batch<'a> {
         let refused = taken.len() < all.len() || !problems.is_empty();
         if refused {
             self.refuse(problems.into_iter().flat_map(|(index, found)| found.into_iter().map(move |one| (index, one))));
-            self.withdraw();
+            self.take_back(&WriteError::NotApplied);
             return None;
         }
         match self.judge(&before, candidate, &taken).await {
@@ -146,7 +146,7 @@ impl<'a> Batch<'a> {
                     })
                     .collect();
                 self.refuse(named.into_iter());
-                self.withdraw();
+                self.take_back(&WriteError::NotApplied);
                 None
             }
         }
@@ -288,9 +288,9 @@ impl<'a> Batch<'a> {
     }
 
     /// Takes back what went well, because something else did not.
-    fn withdraw(&mut self) {
+    fn take_back(&mut self, why: &WriteError) {
         for result in self.results.iter_mut().filter(|result| result.is_ok()) {
-            *result = Err(WriteError::NotApplied);
+            *result = Err(why.clone());
         }
     }
 

@@ -92,7 +92,9 @@ impl Replays {
             if !before.is_empty() {
                 arguments.extend(["--route".into(), before.into()]);
             }
-            arguments.extend(["--route-b".into(), after.into()]);
+            if before != after {
+                arguments.extend(["--route-b".into(), after.into()]);
+            }
         }
         let limits = self.limits();
         let allowance = Allowance {

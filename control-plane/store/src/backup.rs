@@ -4,6 +4,7 @@ use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use base::atomic_file;
 use rusqlite::Connection;
 
 use super::contents::FOLDER;
@@ -79,7 +80,7 @@ fn bring(path: &Path, backup: &Path, fresh: &Path, now_millis: u64) -> Result<Re
     let failed = |error: std::io::Error| StoreError::Failed { path: path.to_owned(), detail: error.to_string() };
     let unread = |error: std::io::Error| StoreError::NoBackup { path: backup.to_owned(), detail: error.to_string() };
     let mut source = File::open(backup).map_err(unread)?;
-    let mut made = file::make(fresh, path).map_err(failed)?;
+    let mut made = atomic_file::make_private(fresh, path).map_err(failed)?;
     std::io::copy(&mut source, &mut made).map_err(failed)?;
     let mut db = examine(fresh, backup)?;
     let engine = |error| explain(path, error);

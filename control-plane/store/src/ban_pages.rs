@@ -121,19 +121,14 @@ pub(super) fn keys(db: &Connection, now: u64) -> rusqlite::Result<Vec<String>> {
 pub(super) fn on(db: &Connection, now: u64, keys: &[String]) -> rusqlite::Result<Vec<Ban>> {
     let select = format!("{BANS} WHERE until_millis > ?1 AND is_range = 1");
     let mut found: Vec<Ban> = db.prepare_cached(&select)?.query_map([now], ban)?.collect::<rusqlite::Result<_>>()?;
-    let select = format!("{BANS} WHERE until_millis > ?1 AND ref_key = ?2 AND is_range = 0");
-    let mut one = db.prepare_cached(&select)?;
     // Networks of IPv6 that have keys of their own are in no list of ranges.
     let wider = |key: &String| {
         let network = Identity::parse(key).ok().and_then(|identity| identity.network_v6());
         let around = OWN_KEYS.into_iter().filter_map(move |width| Identity::of_network_v6(network?, width));
         around.map(|wide| wide.key()).collect::<Vec<_>>()
     };
-    for key in keys.iter().flat_map(|key| wider(key).into_iter().chain([key.clone()])) {
-        for ban in one.query_map(rusqlite::params![now, key], ban)? {
-            found.push(ban?);
-        }
-    }
+    let keys: Vec<String> = keys.iter().flat_map(|key| wider(key).into_iter().chain([key.clone()])).collect();
+    found.extend(named(db, now, &keys)?);
     found.sort_by(|one, other| one.key.cmp(&other.key));
     found.dedup_by(|one, other| one.key == other.key);
     Ok(found)

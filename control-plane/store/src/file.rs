@@ -1,11 +1,11 @@
 //! The file of the embedded store: made whole, opened only in order, and looked through first.
 
 use std::fs::{DirBuilder, File, TryLockError};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use base::owner::Owner;
+use base::atomic_file;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{StoreError, schema};
@@ -26,24 +26,12 @@ pub(super) fn directory(directory: &Path) -> std::io::Result<()> {
 pub(super) fn lock(directory: &Path) -> Result<File, StoreError> {
     let path = directory.join("palisade.lock");
     let failed = |error: std::io::Error| StoreError::Failed { path: path.clone(), detail: error.to_string() };
-    let file = match make(&path, &path) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => File::options().write(true).open(&path),
-        made => made,
-    };
-    let file = file.map_err(failed)?;
+    let file = atomic_file::open_lock(&path).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::InUse { path }),
         Err(TryLockError::Error(error)) => Err(failed(error)),
     }
-}
-
-/// Makes a file for its owner alone. The owner is the one of the file whose place it takes, or of the folder where there is none
-/// and this process is root's: the service's user reads what a command of root has made.
-pub(super) fn make(fresh: &Path, in_place_of: &Path) -> std::io::Result<File> {
-    let owner = Owner::of(in_place_of)?;
-    let made = File::options().create_new(true).write(true).mode(0o600).open(fresh)?;
-    owner.map_or(Ok(()), |owner| owner.take(&made)).map(|()| made)
 }
 
 /// Makes an empty store under another name and moves it into place whole: from then on an empty or cut-off file is
@@ -61,7 +49,7 @@ pub(super) fn create(directory: &Path, path: &Path) -> Result<(), StoreError> {
         }
     }
     // Empty, it is a database without tables. The engine gives the log and its index the same owner and permissions.
-    let made = make(&fresh, path).map_err(failed)?;
+    let made = atomic_file::make_private(&fresh, path).map_err(failed)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let engine = |error| explain(path, error);
     let mut db = Connection::open_with_flags(&fresh, flags).map_err(engine)?;

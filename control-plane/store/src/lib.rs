@@ -109,11 +109,12 @@ pub trait Store:
     fn entity_remove(&self, collection: &str, id: &str, expected: u64) -> Pending<'_, u64>;
 
     /// Makes several changes as one: all of them become durable together, under one new global revision, which is
-    /// returned, or none does. One change notice goes out. An empty list changes nothing and answers the revision as it
-    /// is.
+    /// returned, or none does. One change notice goes out. An empty list (with a `judged_at` that holds) changes nothing and
+    /// answers the revision as it is.
     ///
     /// `judged_at` is the global revision at which the caller has judged what the entities would be with the changes; where it is not the
-    /// store's any more, all are refused with [`StoreError::Moved`]. With `None` other entities may have changed.
+    /// store's any more, all are refused with [`StoreError::Moved`]. Otherwise
+    /// the new revision is the next one, `judged_at + 1`. With `None` other entities may have changed.
     ///
     /// Each change has an `expected` revision as in [`Store::entity_put`]. The first that does not hold, or that names an
     /// entity for the second time, refuses all with [`StoreError::BatchConflict`].

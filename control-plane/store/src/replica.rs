@@ -188,8 +188,8 @@ impl Following {
                 Behind::Current => return Ok(()),
                 Behind::Changes(position, changes) => {
                     let taken = self.take_over(db, position, &changes);
-                    // It was taken with the question. Where the question fails it was not: to give it back then would hold up reads at a server
-                    // that takes no writes.
+                    // It was taken with the question. Where the question fails it was mostly not, or ends by itself: to give it back then would
+                    // hold up reads at a server that takes no writes.
                     if lease && taken.is_err() {
                         self.upstream.release();
                     }

@@ -41,7 +41,16 @@ fn a_replay_leaves_the_control_plane_its_memory() {
     let replay = of_unit(&format!("Environment={VARIABLE}=")).parse().unwrap();
     let compose = document("compose.yaml");
     let ours = &compose["services"]["palisade"];
+    let chart = document("control-plane/deploy/helm/palisade/values.yaml");
+    let of_chart = |pointer: &str| chart.pointer(pointer).unwrap_or_else(|| panic!("no {pointer}"));
     let limits = [
+        (
+            "values.yaml",
+            (
+                mib(of_chart("/resources/limits/memory").as_str().unwrap()),
+                of_chart("/replay/maxMemoryMib").as_u64().unwrap(),
+            ),
+        ),
         ("palisade.service", (mib(of_unit("MemoryMax=")), replay)),
         ("kubernetes.yaml", of_manifests("control-plane/deploy/kubernetes.yaml")),
         ("kubernetes/palisade.yaml", of_manifests("control-plane/deploy/kubernetes/palisade.yaml")),

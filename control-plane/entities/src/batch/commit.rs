@@ -30,7 +30,7 @@ impl Batch<'_> {
             attempts += 1;
             let again = if attempts < ATTEMPTS { self.shared.reload().await } else { Err(moved) };
             if let Err(error) = again {
-                self.fail(&error);
+                self.take_back(&WriteError::Store(error));
                 break;
             }
             self.begin_again();
@@ -88,21 +88,14 @@ impl Batch<'_> {
                         })
                     })
                     .collect();
-                self.withdraw();
+                self.take_back(&WriteError::NotApplied);
                 for entry in at_fault {
                     let creates = self.reference(entry).is_some_and(|changed| changed.change == Change::Created);
                     self.note(entry, Err(if creates { WriteError::Exists } else { WriteError::Stale { current } }));
                 }
             }
-            Err(error) => self.fail(&error),
+            Err(error) => self.take_back(&WriteError::Store(error)),
         }
         Ok(())
-    }
-
-    /// Takes back what went well, because the store failed.
-    fn fail(&mut self, error: &StoreError) {
-        for result in self.results.iter_mut().filter(|result| result.is_ok()) {
-            *result = Err(WriteError::Store(error.clone()));
-        }
     }
 }

@@ -21,7 +21,7 @@ if tonumber(ARGV[2]) > 0 then
     if not turn then
       -- A server without memory allows a script whose first write frees some: to wait there must be no error.
       redis.call('DEL', KEYS[3])
-      redis.pcall('SET', KEYS[3], ARGV[1], 'PX', 200)
+      redis.call('SET', KEYS[3], ARGV[1], 'PX', 200)
     end
     return {'busy'}
   end

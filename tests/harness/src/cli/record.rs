@@ -8,7 +8,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::record::{Appears, Message, Recorder, listen};
+use harness::record::{Appears, Counts, Message, Recorder, listen};
 use recording::mask::{Mask, Secrets};
 use recording::{BadEntry, Entry, Format, Options, Recording};
 use serde_json::json;
@@ -73,6 +73,13 @@ pub(crate) fn record(arguments: &Record) -> Result<bool, String> {
     };
     let failed = |error: std::io::Error| format!("{}: {error}", arguments.to.display());
     run.all().map_err(failed)?;
+    let Counts { recorded, bad } = run.recorder.counts();
+    if (bad > 0 || recorded == 0) && arguments.replaces_its_source() {
+        return Err(format!(
+            "{}: {recorded} requests could be read and {bad} could not, so the file stays as it was; --to another file leaves them out",
+            arguments.to.display()
+        ));
+    }
     let counts = run.recorder.finish().map_err(failed)?;
     let masked = if arguments.keep_secrets { "secrets are in it" } else { "secrets are masked" };
     let Times { first, last, unrouted } = run.times;
@@ -133,6 +140,14 @@ impl Record {
     /// replaced.
     fn appears(&self) -> Appears {
         if self.listen.is_some() { Appears::AtOnce } else { Appears::Whole }
+    }
+
+    /// Whether the file that is written is one of those that are read.
+    fn replaces_its_source(&self) -> bool {
+        let target = self.to.canonicalize();
+        let is_in =
+            |from: &PathBuf| target.as_ref().is_ok_and(|to| from.canonicalize().is_ok_and(|from| to.starts_with(from)));
+        self.from.iter().any(is_in)
     }
 
     fn source(&self, options: &Options) -> Result<Source, String> {

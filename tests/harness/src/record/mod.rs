@@ -6,6 +6,7 @@
 mod listen;
 
 use std::io;
+use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use recording::mask::Mask;
@@ -140,7 +141,11 @@ impl Place {
     }
 
     /// Gives it its name, once it is on the disk: the file that it replaces may be its source.
+    /// That file's owner keeps it, where this process may give files away.
     fn take(self) -> io::Result<()> {
+        if let Ok(earlier) = std::fs::metadata(&self.target) {
+            let _not_root = fchown(&self.file, Some(earlier.uid()), Some(earlier.gid()));
+        }
         self.file.sync_all()?;
         let moved = match self.replace {
             true => self.written.persist(&self.target),

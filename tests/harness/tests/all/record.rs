@@ -86,8 +86,12 @@ fn a_recording_is_converted_in_its_place() {
     // It is for its owner alone, and nothing lies beside it.
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
-    // What ends before its end leaves the file that was there.
+    // What ends before its end leaves the file that was there, and so does what cannot be read.
     let before = std::fs::read(&file).unwrap();
+    let mut command = palisade_replay();
+    command.args(["record", "--force", "--format", "har", "--from"]).arg(&file).arg("--to").arg(&file);
+    assert!(!command.output().unwrap().status.success());
+    assert_eq!(std::fs::read(&file).unwrap(), before);
     let long = folder.path().join("long.jsonl");
     std::fs::write(&long, (0..9_000).map(|n| line(&format!("/{n:x<200}"), "x")).collect::<String>()).unwrap();
     let mut command = palisade_replay();

@@ -93,14 +93,14 @@ async fn start(
 /// The names of a route before and after the changes, each empty where gateways of the group do not have it.
 fn route_names(before: &EntitySet, after: &EntitySet, group: &str, id: &str) -> Result<RouteNames, ApiError> {
     let name = |set: &EntitySet| {
-        let route = set.get::<Route>(id).filter(|route| route.is_in(group))?;
+        let route = set.get::<Route>(id).filter(|route| route.enabled && route.is_in(group))?;
         Some(route.envoy_route_name(&route.head).to_owned())
     };
     let names = (name(before), name(after));
     if names == (None, None) {
         let shown = id.escape_debug();
         let why = match before.get::<Route>(id).or_else(|| after.get::<Route>(id)) {
-            Some(_) => format!("the route `{shown}` is not one of the group `{}`", group.escape_debug()),
+            Some(_) => format!("the route `{shown}` is disabled, or not one of the group `{}`", group.escape_debug()),
             None => format!("there is no route `{shown}`"),
         };
         return Err(ApiError::invalid(vec![FieldProblem::new("/route", why).expected("the id of a route")]));

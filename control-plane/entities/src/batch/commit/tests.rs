@@ -116,7 +116,7 @@ async fn a_deletion_that_was_judged_before_another_one_names_the_entity_is_refus
 async fn a_precondition_holds_for_what_the_store_has_then() {
     let folder = tempfile::tempdir().unwrap();
     let (store, one) = store(&folder).await;
-    let merge = |document: Value| Replacement::Merge(document);
+    let merge = Replacement::Merge;
     let hosts = async || {
         let patch = merge(json!({ "hosts": ["shop.example"] }));
         one.update(routes(), "shop", patch, None).await.map(|_| ()).unwrap();
@@ -131,11 +131,11 @@ async fn a_precondition_holds_for_what_the_store_has_then() {
         let patch = merge(json!({ "paths": ["/x"] }));
         other.update(routes(), "shop", patch, None).await.map(|written| written.slot.revision)
     };
-    let enable = async || {
+    let disable = async || {
         let patch = merge(json!({ "enabled": false }));
         one.update(routes(), "shop", patch, None).await.map(|_| ()).unwrap();
     };
-    assert_eq!(between(&store, unseen, enable).await, Ok(4));
+    assert_eq!(between(&store, unseen, disable).await, Ok(4));
     let row = store.entities().await.unwrap().rows.remove(0);
     let body: Value = serde_json::from_str(&row.body).unwrap();
     assert_eq!((&body["hosts"], &body["paths"]), (&json!(["shop.example"]), &json!(["/x"])));

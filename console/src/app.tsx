@@ -1,6 +1,6 @@
 /** The frame of the console: session, navigation, pages and shortcuts. */
 import { render, type ComponentType } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { onSessionEnd } from "./api/http";
 import { keep, logout, type Session } from "./api/session";
 import { loadCatalogue, loadFrame, t, type Key } from "./i18n";
@@ -12,6 +12,7 @@ import { preferences } from "./start/preferences";
 import { SessionContext, SetSessionContext } from "./session";
 import "./first";
 import type { Begun } from "./ui/async";
+import { useFocusKept } from "./ui/focus";
 import { Page, Problem } from "./ui/page";
 import { RoleNote, useMay, type Role } from "./ui/role";
 import { Toasts, clearToasts, tellProblem } from "./ui/toast";
@@ -94,12 +95,9 @@ export async function mount(root: HTMLElement, session: Session, onEnd: () => vo
     render(null, root);
     onEnd();
   };
-  let stays = false;
-  /** The session has ended by itself: an operator with edits may stay, to copy them or to log in in another tab. */
-  const onSessionEnded = () => {
-    if (hasEdits()) stays ||= !confirm(t("edits.session"));
-    else stays = false;
-    if (!stays) end();
+  /** The session has ended by itself: an operator with edits may stay, to copy them or to log in in another tab, and is asked once for each end. */
+  const onSessionEnded = (again: boolean) => {
+    if (!hasEdits() || (!again && confirm(t("edits.session")))) end();
   };
   const onLogout = (url: string | null) => {
     if (url !== null) {
@@ -151,6 +149,7 @@ function Shell({ begun, first, onLogout }: { begun: Session; first: FirstPage | 
   const [help, setHelp] = useState(false);
   const entry = entryOf(route.path);
   useShortcuts(() => setHelp(true));
+  useFocusKept();
   useEffect(() => setOpen(false), [route.path]);
   const leave = async () => {
     if (!mayLeave()) return;
@@ -233,10 +232,9 @@ function Loader({ entry, rest, first }: { entry: Entry; rest: string[]; first: F
       here = false;
     };
   }, [entry]);
-  const key = useMemo(() => rest.join("/"), [rest.join("/")]);
   if (error) return <Page title={t(entry.label)}><Problem error={error} retry={() => location.reload()} /></Page>;
   if (!may && entry.least) return <Page title={t(entry.label)}><RoleNote least={entry.least} /></Page>;
   if (!loaded) return <p class="empty" role="status">{t("state.loading")}</p>;
   const LoadedPage = loaded.page;
-  return <LoadedPage key={key} rest={rest} calls={calls} />;
+  return <LoadedPage key={rest.join("/")} rest={rest} calls={calls} />;
 }

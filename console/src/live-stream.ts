@@ -30,12 +30,14 @@ export interface StreamState {
 
 /** Milliseconds until a connection that has ended is made again: at first, and at most. */
 const [SOON, LATE] = [1000, 30_000];
+/** A connection without a sign for so long, three heartbeats, is none any more: milliseconds. */
+const SILENCE = 45_000;
 /** A connection that lasts for so long is no failed try: milliseconds. */
 const LASTING = 10_000;
 /** Gaps that are told. */
 const GAPS = 5;
 
-/** A connection that is made again when it ends, with its events. */
+/** A connection that is made again when it ends, with its events. The browser's own attempts to connect again end at once: they neither wait longer each time nor look at the session. */
 export class Stream {
   private source: EventSource | null = null;
   private wait = SOON;
@@ -43,6 +45,8 @@ export class Stream {
   private isClosed = false;
   /** When the stream was heard last; 0 before it has begun. */
   private heard = 0;
+  /** When the connection that is asked for or open gave its last sign: that it was asked for is the first one. */
+  private sign = 0;
   /** When the connection that is open has begun; 0 without one. */
   private begun = 0;
   private gaps: StreamState["gaps"] = [];
@@ -62,6 +66,7 @@ export class Stream {
     this.timer = setInterval(() => {
       this.marks.push([performance.now(), this.seen]);
       if (this.marks.length > 5) this.marks.shift();
+      if (this.source && this.source.readyState !== EventSource.CLOSED && Date.now() - this.sign > SILENCE) this.end(this.source);
       this.ask();
     }, 1000);
   }
@@ -99,30 +104,35 @@ export class Stream {
   private connect(): void {
     const source = new EventSource(liveUrl(this.filters), { withCredentials: true });
     this.source = source;
+    this.sign = Date.now();
     source.addEventListener("hello", () => {
-      // After a break of the browser's own as well.
-      const now = Date.now();
-      if (this.heard) this.gaps = [...this.gaps, { from: this.heard, until: now }].slice(-GAPS);
-      this.heard = now;
-      this.begun = now;
+      const before = this.heard;
+      this.hear();
+      if (before) this.gaps = [...this.gaps, { from: before, until: this.heard }].slice(-GAPS);
+      this.begun = this.heard;
       this.connected("open");
     });
-    source.addEventListener("heartbeat", () => {
-      this.heard = Date.now();
-    });
+    source.addEventListener("heartbeat", () => this.hear());
     source.addEventListener("event", (message) => this.take(message.data as string));
     source.addEventListener("dropped", (message) => {
       this.dropped += Number((JSON.parse(message.data as string) as { count?: number }).count ?? 0);
       this.ask();
     });
-    source.addEventListener("end", () => {
-      source.close();
-      this.later("retrying");
-    });
+    source.addEventListener("end", () => this.end(source));
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED) void this.refused();
-      else this.connected("connecting");
+      else this.end(source);
     });
+  }
+
+  private hear(): void {
+    this.heard = Date.now();
+    this.sign = this.heard;
+  }
+
+  private end(source: EventSource): void {
+    source.close();
+    this.later("retrying");
   }
 
   /** The browser gives up after any answer but a stream, and does not say which it was. */
@@ -162,7 +172,7 @@ export class Stream {
   }
 
   private take(text: string): void {
-    this.heard = Date.now();
+    this.hear();
     this.seen += 1;
     this.texts.push(text);
     if (this.texts.length >= 2 * KEPT) this.texts = this.texts.slice(-KEPT);

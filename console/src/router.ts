@@ -36,6 +36,11 @@ export function mayLeave(): boolean {
   return !hasEdits() || confirm(t("edits.leave"));
 }
 
+/** Asks before the page that is shown loses its edits to another document; true if there are none. */
+export function mayReplace(): boolean {
+  return !hasEdits() || confirm(t("edits.replace"));
+}
+
 const pathOf = (address: string) => address.split("?")[0];
 
 /** The address has changed, or is about to: false if the operator stays. */
@@ -47,7 +52,6 @@ function leaves(to: string): boolean {
  * Goes to an address of [`href`]. Filters replace the entry of the history, pages add one. `sure`: what the page has is not lost, as after a save.
  */
 export function navigate(to: string, how: "push" | "replace" = "push", sure = how === "replace"): void {
-  shown ||= location.pathname + location.search;
   if (!sure && !leaves(to)) return;
   // The same address again is no further entry: a field reports Enter and its change.
   if (how === "push" && to !== location.pathname + location.search) history.pushState(null, "", to);

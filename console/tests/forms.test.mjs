@@ -130,8 +130,8 @@ test("edits that are not saved are asked for before they are left", async () => 
 
 test("a saved or discarded edit is left without a question", async () => {
   const page = await open(browser, server);
-  let dialogs = 0;
-  page.on("dialog", (dialog) => { dialogs += 1; void dialog.dismiss(); });
+  let [dialogs, stays] = [0, true];
+  page.on("dialog", (dialog) => { dialogs += 1; void (stays ? dialog.dismiss() : dialog.accept()); });
   await login(page, "/console/policies/threat-policies/_new");
   await page.getByLabel("Id", { exact: true }).fill("quick");
   await page.getByText("Valid and compiles").waitFor();
@@ -148,9 +148,109 @@ test("a saved or discarded edit is left without a question", async () => {
   await page.waitForURL("**/replay?**");
   assert.equal(dialogs, 0);
   assert.match(await page.evaluate(() => sessionStorage.getItem("palisade.replay")), /"quick"/);
+  await page.getByText("This is your change, which is not saved.").waitFor();
+  stays = false;
   await page.getByRole("button", { name: "Log out" }).click();
   await page.waitForURL("**/console/login");
+  assert.equal(dialogs, 1);
   assert.equal(await page.evaluate(() => sessionStorage.getItem("palisade.replay")), null, "the draft stays for the next operator");
+  await page.done();
+});
+
+test("edits of a new entity can be discarded", async () => {
+  const page = await open(browser, server);
+  await login(page, "/console/policies/threat-policies/_new");
+  const text = page.getByLabel("Description", { exact: true });
+  await text.waitFor();
+  assert.equal(await page.getByRole("button", { name: "Discard changes" }).count(), 0);
+  await text.fill("half of a");
+  await page.getByRole("button", { name: "Discard changes" }).click();
+  assert.equal(await text.inputValue(), "");
+  let dialogs = 0;
+  page.on("dialog", (dialog) => { dialogs += 1; void dialog.accept(); });
+  await page.getByRole("navigation").getByRole("link", { name: "Incidents" }).click();
+  await page.waitForURL("**/incidents");
+  assert.equal(dialogs, 0);
+  await page.done();
+});
+
+test("a change on its way to a replay is asked for before it is lost, and is there after loading the page again", async () => {
+  for (const id of ["tried", "untried"]) await api("POST", "/entities/threat-policies", { id, name: id });
+  const page = await open(browser, server);
+  await login(page, "/console/policies/threat-policies/tried");
+  await page.getByLabel("Description", { exact: true }).fill("half of a");
+  await page.getByRole("link", { name: "Replay this change" }).click();
+  const json = page.getByRole("textbox", { name: "JSON" });
+  const shown = async () => JSON.parse(await json.inputValue());
+  const kept = (text) => page.waitForFunction((text) => sessionStorage.getItem("palisade.replay")?.includes(text), text);
+  await page.getByText("This is your change, which is not saved.").waitFor();
+  await json.fill(JSON.stringify({ ...(await shown()), description: "the whole change" }));
+  await kept("the whole change");
+  let asked = nextDialog(page, false);
+  await page.getByRole("navigation").getByRole("link", { name: "Incidents" }).click();
+  assert.match(await asked, /not saved/);
+  const policy = page.locator("label", { hasText: /^Policy/ }).getByRole("combobox");
+  asked = nextDialog(page, false);
+  await policy.selectOption("untried");
+  assert.match(await asked, /not saved/);
+  assert.equal(await policy.inputValue(), "tried");
+  await page.reload();
+  await page.getByText("This is your change, which is not saved.").waitFor();
+  assert.equal((await shown()).description, "the whole change", "the draft is lost");
+  asked = nextDialog(page, true);
+  await policy.selectOption("untried");
+  await asked;
+  await page.waitForFunction(() => JSON.parse(document.querySelector("textarea.json")?.value ?? "{}").id === "untried");
+  assert.equal(await page.evaluate(() => sessionStorage.getItem("palisade.replay")), null);
+
+  // A change that begins here.
+  await json.fill(JSON.stringify({ ...(await shown()), description: "begun here" }));
+  await kept("begun here");
+  await page.waitForURL("**draft=1**");
+  await axe(page, "a change that is not saved");
+  await page.goto("/console/replay");
+  await page.getByText("This is your change, which is not saved.").waitFor();
+  assert.deepEqual([(await shown()).id, (await shown()).description], ["untried", "begun here"]);
+  await page.getByRole("button", { name: "Discard changes" }).click();
+  await page.waitForFunction(() => sessionStorage.getItem("palisade.replay") === null);
+  await page.done();
+});
+
+test("Undo and an earlier version ask before newer edits are thrown away", async () => {
+  await api("POST", "/entities/threat-policies", { id: "newer", name: "Newer" });
+  const description = async () => (await api("GET", "/entities/threat-policies/newer")).description;
+  const page = await open(browser, server);
+  await login(page, "/console/policies/threat-policies/newer");
+  const text = page.getByLabel("Description", { exact: true });
+  await text.fill("saved");
+  await page.getByText("Valid and compiles").waitFor();
+  await page.getByRole("button", { name: "Review changes" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  await page.getByText("in force", { exact: true }).waitFor();
+  // The page begins anew with what is saved.
+  await page.getByRole("button", { name: "Discard changes" }).waitFor({ state: "detached" });
+  await text.fill("typed after it");
+  const undo = page.locator(".toast").getByRole("button", { name: "Undo" });
+  let asked = nextDialog(page, false);
+  await undo.click();
+  assert.match(await asked, /not saved/);
+  await undo.waitFor();
+  assert.deepEqual([await text.inputValue(), await description()], ["typed after it", "saved"]);
+  assert.equal(await page.getByText("Undone.").count(), 0);
+
+  await page.getByRole("button", { name: /Compare/ }).last().click();
+  asked = nextDialog(page, false);
+  await page.getByRole("button", { name: "Write this version again" }).click();
+  assert.match(await asked, /not saved/);
+  await page.keyboard.press("Escape");
+  assert.deepEqual([await text.inputValue(), await description()], ["typed after it", "saved"]);
+
+  asked = nextDialog(page, true);
+  await undo.click();
+  await asked;
+  await page.getByText("Undone.").waitFor();
+  await page.waitForFunction(() => JSON.parse(document.querySelector("textarea.json")?.value ?? "{}").description === "");
+  assert.equal(await description(), "");
   await page.done();
 });
 

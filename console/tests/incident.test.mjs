@@ -11,8 +11,10 @@ withServer((it) => ({ server, browser } = it));
 function desk() {
   const list = incidents(3);
   const kept = { list, states: [] };
+  /** Another operator writes a state beside the browser. */
+  kept.write = (key, state, by, note) => (kept.list = kept.list.map((of) => (of.key === key ? { ...of, state, workflow: { key, state, by, at: Date.now(), note } } : of)));
   kept.show = async (page, by) => {
-    await answer(page, "/security/_incidents", (url) => paged(kept.list, "incidents")(url));
+    await answer(page, "/security/_incidents", (url) => paged(kept.list.filter(({ state }) => state !== "resolved"), "incidents")(url));
     await answer(page, "/events/_search", { events: [], next: null, complete: true, searched_from: null, examined: 0 });
     await answer(page, "/security/_incident_state", (_, request) => {
       const { key, state, note } = request.postDataJSON();
@@ -66,6 +68,55 @@ test("a colleague's note is not written over unseen", async () => {
   assert.equal(await note(two).inputValue(), "alice has solved it");
   await one.done();
   await two.done();
+});
+
+test("Undo leads to the state that was there, also after another operator's, and not over a newer one", async () => {
+  const kept = desk();
+  const page = await open(browser, server);
+  const { key } = kept.list[0];
+  await kept.show(page, "alice");
+  await login(page, `/console/incidents/${encodeURIComponent(key)}`);
+  const pressed = () => page.locator("button[aria-pressed=true]").allTextContents();
+  const undo = () => page.locator(".toast").last().getByRole("button", { name: "Undo" }).click();
+  const note = page.getByRole("textbox", { name: "Note" });
+  await note.fill("solved");
+  kept.write(key, "acknowledged", "bob", "bob has it");
+  await page.getByRole("button", { name: "Resolve" }).click();
+  await page.getByRole("alert").getByText("bob has it").waitFor();
+  assert.deepEqual(await pressed(), ["Acknowledge"], "the state before theirs is shown");
+  await page.getByRole("button", { name: "Keep mine" }).click();
+  await page.getByRole("button", { name: "Resolve" }).click();
+  await page.getByText("The incident is resolved.").waitFor();
+  // It is not listed any more.
+  await page.getByText("There is no incident of this identity any more").waitFor();
+  assert.deepEqual(await pressed(), ["Resolve"], "the state before is shown");
+  await undo();
+  await page.getByText("Undone.").waitFor();
+  assert.deepEqual(kept.states, [["resolved", "solved"], ["acknowledged", "bob has it"]]);
+  assert.deepEqual([await pressed(), await note.inputValue()], [["Acknowledge"], "bob has it"]);
+
+  await page.getByRole("button", { name: "Open", exact: true }).click();
+  await page.getByText("The incident is open.").waitFor();
+  kept.write(key, "acknowledged", "bob", "bob again");
+  await undo();
+  await page.getByText("bob has changed state and note meanwhile: nothing is undone.").waitFor();
+  assert.deepEqual(kept.states.at(-1), ["open", ""], "a newer state is written over");
+  await page.done();
+});
+
+test("messages give way, those with Undo from ten on", async () => {
+  const kept = desk();
+  const page = await open(browser, server);
+  await kept.show(page, "alice");
+  await login(page, `/console/incidents/${encodeURIComponent(kept.list[0].key)}`);
+  for (let turn = 1; turn <= 12; turn += 1) {
+    await page.getByRole("button", { name: turn % 2 ? "Acknowledge" : "Open", exact: true }).click();
+    while (kept.states.length < turn) await page.waitForTimeout(20);
+    await page.locator(`button[aria-pressed=true]:not([disabled])`).waitFor();
+  }
+  await page.getByText("The incident is open.").last().waitFor();
+  assert.equal(await page.locator(".toast").count(), 10);
+  await page.done();
 });
 
 test("a note that would be thrown away is not taken", async () => {

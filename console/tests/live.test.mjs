@@ -122,6 +122,49 @@ test("a stream goes on after a restart of the control plane, and says what was n
   await page.done();
 });
 
+test("a stream that gives no sign for three heartbeats is not connected", async () => {
+  let streams = 0;
+  const silent = (_, response) => {
+    streams += 1;
+    response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+    response.write(`event: hello\ndata: {"heartbeat_seconds":15,"queue":1000}\n\n`);
+  };
+  const before = await proxy(server, { "/events/_live": silent });
+  try {
+    const page = await open(browser, { url: before.url });
+    await page.clock.install();
+    await login(page, "/console/live");
+    await page.getByText("connected", { exact: true }).waitFor();
+    await page.clock.runFor(20_000);
+    assert.equal(streams, 1, "a stream is left too early");
+    await page.clock.runFor(30_000);
+    for (let turn = 0; turn < 100 && streams < 2; turn += 1) await page.waitForTimeout(100);
+    assert.equal(streams, 2, "a dead stream is kept");
+    await page.getByRole("link", { name: /Events from .* to .* were not seen here/ }).waitFor();
+    await page.done();
+  } finally {
+    before.close();
+  }
+});
+
+test("the page connects again by itself, and looks at the session each time", async () => {
+  const page = await open(browser, server);
+  let [streams, looks] = [0, 0];
+  page.on("request", (request) => request.url().includes("/session/_me") && (looks += 1));
+  // It ends without a word, after which a browser connects again.
+  await answer(page, "/events/_live", () => {
+    streams += 1;
+    return { type: "text/event-stream", body: `event: hello\ndata: {"heartbeat_seconds":15,"queue":1000}\n\n` };
+  });
+  await login(page, "/console/live");
+  await page.getByText("not connected, trying again").waitFor();
+  for (let turn = 0; turn < 300 && streams < 3; turn += 1) await page.waitForTimeout(100);
+  assert.ok(streams >= 3, "it does not connect again");
+  // One look is that of the start.
+  assert.ok(looks >= streams, `${looks} looks at the session, ${streams} streams`);
+  await page.done();
+});
+
 test("only too many streams are called so, a button connects again, and an ended session leads to the login", async () => {
   const page = await open(browser, server);
   let refused = { status: 500, body: { error: "internal", error_description: "no" } };

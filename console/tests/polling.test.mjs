@@ -53,6 +53,65 @@ test("incidents are awaited too, and stay when loading them again fails", async 
   await page.done();
 });
 
+test("a call that is never answered ends, and the page asks again", async () => {
+  const page = await open(browser, server);
+  await page.clock.install();
+  const job = { id: "replay_1", state: "running", changes: ["threat-policies/shop"], recording: "r", recording_name: "Monday", by: "alice", added_at: new Date().toISOString(), progress: { part: 1, parts: 2, requests: 10, bytes: 100, bytes_read: 50 }, error: null };
+  const list = paged(incidents(20), "incidents");
+  const calls = { job: 0, list: 0 };
+  await page.route(at("/replay/_job"), (route) => ((calls.job += 1) === 2 ? undefined : route.fulfill({ json: { node: "n", job, diff: null } })));
+  await page.route(at("/security/_incidents"), (route) => {
+    const { body, headers } = list(new URL(route.request().url()));
+    return (calls.list += 1) === 2 ? undefined : route.fulfill({ json: body, headers });
+  });
+  const upTo = async (what, count) => {
+    for (let turn = 0; turn < 50 && calls[what] < count; turn += 1) await page.waitForTimeout(100);
+    assert.equal(calls[what], count, what);
+  };
+  const told = page.getByRole("alert").getByText("The control plane does not answer.");
+  await login(page, "/console/replay/replay_1");
+  await page.getByRole("heading", { name: "threat-policies/shop" }).waitFor();
+  await page.clock.runFor(1500);
+  await upTo("job", 2);
+  await page.clock.runFor(60_000);
+  for (let turn = 0; turn < 50 && calls.job < 3; turn += 1) await page.clock.runFor(1100);
+  assert.ok(calls.job >= 3, "polling has stopped");
+
+  await page.getByRole("navigation").getByRole("link", { name: "Incidents" }).click();
+  await page.getByText("20 entries").waitFor();
+  await page.clock.runFor(15_500);
+  await upTo("list", 2);
+  await page.clock.runFor(61_000);
+  await told.waitFor();
+  await page.clock.runFor(15_500);
+  await told.waitFor({ state: "detached" });
+  assert.ok(calls.list >= 3, "polling has stopped");
+  await page.done();
+});
+
+test("a list below an error loads what is scrolled to", async () => {
+  const page = await open(browser, server);
+  await page.clock.install();
+  const all = incidents(2500);
+  const list = paged(all, "incidents");
+  let fails = false;
+  await page.route(at("/security/_incidents"), (route) => {
+    const url = new URL(route.request().url());
+    if (fails && url.searchParams.get("page") === "1") return route.fulfill({ status: 500, json: { error: "internal", error_description: "broken" } });
+    const { body, headers } = list(url);
+    return route.fulfill({ json: body, headers });
+  });
+  await login(page, "/console/incidents");
+  await page.getByText("2,500 entries").waitFor();
+  fails = true;
+  await page.clock.runFor(15_500);
+  await page.getByRole("alert").getByText("broken").waitFor();
+  await page.locator(".table").evaluate((table) => { table.scrollTop = table.scrollHeight; });
+  await page.locator(`.rows .row[data-id="${all.at(-1).key}"]`).waitFor();
+  await page.getByRole("alert").getByText("broken").waitFor();
+  await page.done();
+});
+
 test("an older page of a search that was left does not come into the next one", async () => {
   const page = await open(browser, server);
   await answer(page, "/events/_status", store);

@@ -56,6 +56,7 @@ test("from an upload to the differences", async () => {
   await axe(page, "a change with an error");
   await json.fill(JSON.stringify({ ...config("union"), rules: config("union").rules.slice(0, 2) }));
   await page.getByText("/rules/0").first().waitFor({ state: "detached" });
+  assert.equal(await page.getByLabel("Route of 8 requests without one").locator("option").first().textContent(), "none: the only route, else the global chain");
   await page.getByRole("button", { name: "Replay", exact: true }).click();
   await page.waitForURL("**/console/replay/replay_*");
   await page.getByText("4 of 8 requests come out differently.").waitFor({ timeout: 120_000 });

@@ -31,6 +31,8 @@ test("one is one and two are two, in English and in German", async () => {
   await german.getByRole("searchbox").fill("two");
   await german.getByText("1 Eintrag gefunden", { exact: true }).waitFor();
   await axe(german, "bans in German");
+  await german.goto("/console/policies/svc-bouncers/_new");
+  await german.getByText("Ein gespeicherter Wert wird nicht gezeigt. Ein neuer Text ersetzt ihn; bleibt das Feld leer, gilt er weiter.").first().waitFor();
   await german.done();
 });
 

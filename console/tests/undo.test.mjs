@@ -268,6 +268,22 @@ test("undo of a save and of a deletion brings secrets back", async () => {
   await page.done();
 });
 
+test("the focus is at the heading after Undo, and after a dialog whose button is gone", async () => {
+  await api("POST", "/entities/threat-policies", { id: "focus", name: "Focus" });
+  const page = await open(browser, server);
+  await login(page, "/console/policies/threat-policies/focus");
+  const atHeading = () => page.waitForFunction(() => document.activeElement === document.querySelector("main h1"));
+  await page.getByLabel("Description", { exact: true }).fill("changed");
+  await page.getByText("Valid and compiles").waitFor();
+  await page.getByRole("button", { name: "Review changes" }).press("Enter");
+  await page.getByRole("dialog").getByRole("button", { name: "Save" }).press("Enter");
+  await page.getByText("Focus is saved.").waitFor();
+  await atHeading();
+  await undo(page);
+  await atHeading();
+  await page.done();
+});
+
 test("an earlier version is not written over a change that was not seen", async () => {
   await api("POST", "/entities/threat-policies", { id: "seen", name: "Seen" });
   await api("PATCH", "/entities/threat-policies/seen", { description: "mine" });

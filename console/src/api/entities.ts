@@ -1,4 +1,5 @@
 /** Entities: their collections, schemas, history, and trial runs of changes. */
+import { problem } from "../problem";
 import { ApiError, call, get, isMissing, query, type FieldError } from "./http";
 
 /** An entity. */
@@ -145,8 +146,7 @@ function readWarnings(header: string): string[] {
   }
 }
 
-/** What is wrong with each field, by its JSON pointer, of an error of a write. */
+/** What is wrong with each field, by its JSON pointer, of an error of a write; without a pointer why it failed otherwise. */
 export function fieldErrors(error: unknown): FieldError[] {
-  if (!(error instanceof ApiError)) return [];
-  return error.fields.length ? error.fields : [{ message: error.message }];
+  return error instanceof ApiError && error.fields.length ? error.fields : [{ message: problem(error) }];
 }

@@ -36,26 +36,60 @@ export interface Answer<T> {
 let csrf = "";
 /** The operator whose token it is. */
 let holder = "";
-let ended: () => void = () => {};
+let ended: (again: boolean) => void = () => {};
+/** A call was refused for want of a session, and none was answered since. */
+let hasEnded = false;
+/** The page is loaded again for another operator, or its operator has chosen to stay. */
+let isReloading = false;
 
-/** Keeps the token that changes need, and whose it is. */
+/** Keeps the token that changes need, and whose it is: after a login, and "" for both after a logout. */
 export function setCsrf(token: string, operator = ""): void {
   csrf = token;
   holder = operator;
+  isReloading = false;
 }
 
 /** Does what is to be done when the session has ended. */
-export const sessionEnded = () => ended();
+export function sessionEnded(): void {
+  const again = hasEnded;
+  hasEnded = true;
+  ended(again);
+}
 
-/** Sets what happens when the session has ended. */
-export function onSessionEnd(action: () => void): void {
+/** Sets what happens when the session has ended; `again` says that it was told before, and that no call was answered since. */
+export function onSessionEnd(action: (again: boolean) => void): void {
   ended = action;
 }
+
+/** A session as `/session/_me` answers it, as far as calls need it. */
+interface Held {
+  operator: { name: string };
+  csrf_token: string;
+}
+
+/**
+ * Takes the token of the session that the browser has now, after a login in another tab. Throws `other_operator`, and loads the page again as
+ * theirs, if another operator has logged in: what this page shows and does is of the one before.
+ */
+export function renewCsrf<T extends Held>(session: T): T {
+  const { name } = session.operator;
+  if (holder && name !== holder) {
+    if (!isReloading) location.reload();
+    isReloading = true;
+    throw new ApiError(403, "other_operator", "");
+  }
+  setCsrf(session.csrf_token, name);
+  return session;
+}
+
+/** How long a call that only reads is awaited: milliseconds. Pages ask again after it. */
+const PATIENCE_MS = 60_000;
 
 /** Options of a call. */
 export interface Options {
   body?: unknown;
   headers?: Record<string, string>;
+  /** Ends the call. One that can be ended only reads. */
   signal?: AbortSignal;
   /** The body is sent as it is, with this media type. */
   type?: string;
@@ -72,13 +106,7 @@ async function withToken<T>(make: () => Promise<T>): Promise<T> {
     return await make();
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 403 || error.word !== "csrf" || !holder) throw error;
-    const { body } = await callOnce<{ operator: { name: string }; csrf_token: string }>("GET", "/session/_me");
-    if (body.operator.name !== holder) {
-      // The page is another operator's.
-      location.reload();
-      throw error;
-    }
-    csrf = body.csrf_token;
+    renewCsrf((await callOnce<Held>("GET", "/session/_me")).body);
     return make();
   }
 }
@@ -91,25 +119,41 @@ async function callOnce<T>(method: string, path: string, options: Options = {}):
     headers["content-type"] = options.type ?? "application/json";
     body = options.type ? String(options.body) : JSON.stringify(options.body);
   }
-  let response: Response;
-  try {
-    response = await fetch(NS + path, { method, headers, body: body ?? null, signal: options.signal ?? null, credentials: "same-origin" });
-  } catch (error) {
-    if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "unreachable", error instanceof Error ? error.message : String(error));
-  }
-  const text = await response.text();
+  const [response, text] = await answered(NS + path, { method, headers, body: body ?? null }, method === "GET" || !!options.signal, options.signal);
   let value: unknown = null;
-  if (text && !options.type) {
+  // An error is JSON, whatever was sent.
+  if (text && (!options.type || !response.ok)) {
     try {
       value = JSON.parse(text);
     } catch {
       value = text;
     }
   } else value = text;
-  if (response.ok) return { body: value as T, headers: response.headers };
-  if (response.status === 401 && !path.startsWith("/session/")) ended();
+  if (response.ok) {
+    hasEnded = false;
+    return { body: value as T, headers: response.headers };
+  }
+  if (response.status === 401 && !path.startsWith("/session/")) sessionEnded();
   throw failure(response, value);
+}
+
+/** The answer of a request with its text. A request that `ends` and is not answered in time fails as one that the control plane does not answer. */
+async function answered(url: string, init: RequestInit, ends: boolean, signal?: AbortSignal): Promise<[Response, string]> {
+  const abort = new AbortController();
+  const end = () => abort.abort();
+  const timer = ends ? setTimeout(end, PATIENCE_MS) : undefined;
+  if (signal?.aborted) end();
+  signal?.addEventListener("abort", end);
+  try {
+    const response = await fetch(url, { ...init, signal: abort.signal, credentials: "same-origin" });
+    return [response, await response.text()];
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, "unreachable", error instanceof Error ? error.message : String(error));
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", end);
+  }
 }
 
 function failure(response: Response, value: unknown): ApiError {
@@ -143,7 +187,7 @@ function sendOnce<T>(path: string, file: Blob, onProgress: (share: number) => vo
         // What is no JSON says nothing more than its status.
       }
       if (request.status >= 200 && request.status < 300) return resolve(value as T);
-      if (request.status === 401) ended();
+      if (request.status === 401) sessionEnded();
       reject(new ApiError(request.status, String(value["error"] ?? ""), String(value["error_description"] ?? request.statusText)));
     };
     signal.addEventListener("abort", () => request.abort());
@@ -154,6 +198,7 @@ function sendOnce<T>(path: string, file: Blob, onProgress: (share: number) => vo
 /** Why a stream is refused: asks for it, and ends it at once if it begins; null then. */
 export async function refusal(path: string): Promise<ApiError | null> {
   const abort = new AbortController();
+  const timer = setTimeout(() => abort.abort(), PATIENCE_MS);
   try {
     const response = await fetch(NS + path, { headers: { accept: "text/event-stream" }, signal: abort.signal, credentials: "same-origin" });
     if (response.ok) return null;
@@ -161,6 +206,7 @@ export async function refusal(path: string): Promise<ApiError | null> {
   } catch (error) {
     return new ApiError(0, "unreachable", error instanceof Error ? error.message : String(error));
   } finally {
+    clearTimeout(timer);
     abort.abort();
   }
 }

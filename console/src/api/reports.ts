@@ -75,6 +75,6 @@ export const robots = (policy: string) => post<{ robots_txt: string; llms_txt: s
 /** The state of the verification of bots. */
 export const botStatus = (signal?: AbortSignal) => get<BotStatus>("/security/_bot_status", signal);
 /** Learned fingerprints, those of the most networks first. */
-export const fingerprints = () => post<{ entries: Fingerprint[]; total: number }>("/security/_fingerprints", { page_size: 500 });
+export const fingerprints = (signal?: AbortSignal) => post<{ entries: Fingerprint[]; total: number }>("/security/_fingerprints", { page_size: 500 }, signal);
 /** Accepts, rejects or forgets a fingerprint. */
 export const decideFingerprint = (of: Fingerprint, decision: "accept" | "reject" | "forget") => post("/security/_fingerprint_decide", { family: of.family, ja4: of.ja4, decision });

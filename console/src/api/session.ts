@@ -1,6 +1,6 @@
 /** Login, logout, the operator of the session, and the operator's own sessions and second factor. */
 import type { CreationOptions, NewCredential, RequestOptions, SignedCredential } from "../webauthn";
-import { call, get, post, setCsrf } from "./http";
+import { ApiError, call, get, post, renewCsrf, setCsrf } from "./http";
 
 /** The session as the server describes it. Times are RFC 3339. */
 export interface Session {
@@ -60,9 +60,9 @@ export interface SecondFactor {
   required: boolean;
 }
 
-/** The session of this browser. */
+/** The session of this browser. A page that is shown to another operator is loaded again. */
 export async function me(): Promise<Session> {
-  return keep(await get<Session>("/session/_me"));
+  return renewCsrf(await get<Session>("/session/_me"));
 }
 
 /** Begins a session by name and password. */
@@ -116,11 +116,14 @@ async function begin(path: string, body: unknown): Promise<LoggedIn> {
   return answer.done === false && answer.ticket ? { ticket: answer.ticket, code: answer.code ?? true, passkey: answer.passkey ?? false } : { session: keep(answer) };
 }
 
-/** Ends the session. What it answers is where the browser ends its session at the provider; null if there is nothing to end. */
+/** Ends the session. What it answers is where the browser ends its session at the provider; null if there is nothing to end, as of a session that has ended. */
 export async function logout(): Promise<string | null> {
-  const { url } = await post<{ url?: string | null }>("/session/_logout", {});
+  const answer = await post<{ url?: string | null }>("/session/_logout", {}).catch((error: unknown) => {
+    if (!(error instanceof ApiError) || error.status !== 401) throw error;
+    return { url: null };
+  });
   setCsrf("");
-  return url ?? null;
+  return answer.url ?? null;
 }
 
 /** The operator's own sessions. */
@@ -143,7 +146,7 @@ export async function setPassword(new_password: string, proofs: Proofs): Promise
   return keep(await post<Session>("/session/_password", { ...proofs, new_password }));
 }
 
-/** Keeps the token of a session for further calls. */
+/** Keeps the token of a session that begins here for further calls. */
 export function keep(session: Session): Session {
   setCsrf(session.csrf_token, session.operator.name);
   return session;

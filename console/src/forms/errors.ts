@@ -3,6 +3,9 @@ import type { Schema } from "../api/entities";
 import type { FieldError } from "../api/http";
 import { shape } from "./schema";
 
+/** Fields of an entity that its form does not have. */
+export const HIDDEN: readonly string[] = ["kind", "metadata"];
+
 /** The pointer of a field of an object. */
 export function pointerOf(at: string, name: string): string {
   return `${at}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
@@ -19,8 +22,13 @@ export function textOf(errors: readonly FieldError[], pointer: string, below = f
   return found.map((error) => `${(error.pointer ?? "").slice(pointer.length)} ${error.message}`.trim()).join("; ") || undefined;
 }
 
+/** The errors of an entity that no control of its form shows. */
+export function withoutControl(errors: readonly FieldError[], schema: Schema, value: unknown): FieldError[] {
+  return errors.filter(({ pointer }) => !pointer || !isShown(pointer, schema, schema, value, HIDDEN));
+}
+
 /** Whether a form of this schema and value shows what is wrong at a pointer below its own. */
-export function isShown(pointer: string, root: Schema, schema: Schema, value: unknown, hidden: readonly string[] = [], at = ""): boolean {
+function isShown(pointer: string, root: Schema, schema: Schema, value: unknown, hidden: readonly string[] = [], at = ""): boolean {
   const field = fieldsOf(schema, hidden).find(([name]) => pointer === pointerOf(at, name) || pointer.startsWith(`${pointerOf(at, name)}/`));
   if (!field) return false;
   const [name, part] = field;

@@ -8,7 +8,7 @@ import { t } from "../i18n";
 type FieldProps = { id: string; "aria-describedby"?: string; "aria-invalid"?: boolean };
 
 /** What the control plane shows in the place of a secret, and takes as the secret that is stored. */
-export const MASK = "********";
+const MASK = "********";
 
 /** A number. `set` gets null where the field is empty: the default then holds, which the empty field shows. */
 export function NumberInput({ field, schema, whole, value, disabled, set }: { field: FieldProps; schema: Schema; whole: boolean; value: unknown; disabled: boolean; set: (value: number | null) => void }) {

@@ -12,6 +12,7 @@ export const frameDe: FrameCatalogue = {
   "chart.table": "Zahlen als Tabelle",
   "col.time": "Zeit",
   "edits.leave": "Diese Seite verlassen? Nicht gespeicherte Änderungen gehen verloren.",
+  "edits.replace": "Fortfahren? Nicht gespeicherte Änderungen auf dieser Seite gehen verloren.",
   "edits.session": "Die Sitzung ist beendet. Zur Anmeldung gehen? Nicht gespeicherte Änderungen gehen verloren.",
   "events.count": { one: "{count} Ereignis", other: "{count} Ereignisse" },
   "gaps.mend": "Beheben",

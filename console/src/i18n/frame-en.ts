@@ -10,6 +10,7 @@ export const frameEn = {
   "chart.table": "Figures as a table",
   "col.time": "Time",
   "edits.leave": "Leave this page? Changes that are not saved are lost.",
+  "edits.replace": "Go on? Changes on this page that are not saved are lost.",
   "edits.session": "The session has ended. Go to the login? Changes that are not saved are lost.",
   "events.count": { one: "{count} event", other: "{count} events" },
   "gaps.mend": "Mend it",

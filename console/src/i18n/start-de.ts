@@ -4,6 +4,7 @@ import type { StartCatalogue } from "./start";
 export const startDe: StartCatalogue = {
   "action.retry": "Noch einmal versuchen",
   "app.name": "Palisade",
+  "error.other_operator": "In diesem Browser hat sich jemand anders angemeldet. Bitte die Seite neu laden.",
   "error.role": "Ihre Rolle darf das nicht: {why}",
   "error.session": "Die Sitzung ist zu Ende. Bitte neu anmelden.",
   "error.status": "Die Control Plane hat mit {status} geantwortet.",

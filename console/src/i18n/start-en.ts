@@ -2,6 +2,7 @@
 export const startEn = {
   "action.retry": "Try again",
   "app.name": "Palisade",
+  "error.other_operator": "Another operator has logged in in this browser. Load the page again.",
   "error.role": "Your role may not do this: {why}",
   "error.session": "The session has ended. Log in again.",
   "error.status": "The control plane answered {status}.",

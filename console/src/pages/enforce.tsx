@@ -15,7 +15,7 @@ import { EventLine } from "../ui/event";
 import { Show } from "../ui/page";
 import { RoleNote, useMay } from "../ui/role";
 import { tell, tellWarnings } from "../ui/toast";
-import { goBack, writeProblem } from "../versions";
+import { mayRewrite, undoOf, writeProblem } from "../versions";
 
 /** How a policy of a collection enforces, and whether one still does not. */
 const POLICIES: Record<string, { enforcing: Record<string, unknown>; isInDryRun: (value: Entity) => boolean }> = {
@@ -125,14 +125,12 @@ export function Enforce({ subject, onClose, reload }: { subject: Subject; onClos
   const held = found.data?.trial.requests ?? 0;
   const write = async (event: Event) => {
     event.preventDefault();
+    if (!mayRewrite(collection, entity.id)) return;
     setBusy(true);
     try {
       const written = await save(collection, after, etag);
       onClose();
-      tell(t("enforce.done", { id: title }), async () => {
-        await goBack(collection, entity.id, etag, written.etag);
-        reload();
-      });
+      tell(t("enforce.done", { id: title }), undoOf(collection, entity.id, etag, written.etag, reload));
       tellWarnings(written.warnings);
       reload();
     } catch (error) {

@@ -1,28 +1,26 @@
 /** One entity: form and JSON beside each other, checked as it is typed, shown as a difference before it is saved. */
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { fieldErrors, read, remove, save, schema as readSchema, template, tryOut, type Entity, type Schema, type Tagged } from "../api/entities";
-import type { FieldError } from "../api/http";
+import { useMemo, useState } from "preact/hooks";
+import { read, remove, save, schema as readSchema, template, type Entity, type Schema, type Tagged } from "../api/entities";
+import { useChecks } from "../forms/checks";
 import { Diff } from "../forms/diff-view";
 import { useDraft } from "../forms/draft";
-import { isShown } from "../forms/errors";
+import { ErrorList } from "../forms/error-list";
+import { HIDDEN, withoutControl } from "../forms/errors";
 import { Form } from "../forms/form";
 import { t, word } from "../i18n";
 import { current, href, navigate, useEdits } from "../router";
-import { useDebounced, useLoaded } from "../ui/async";
+import { useLoaded } from "../ui/async";
 import { Badge, Panel } from "../ui/bits";
 import { Dialog } from "../ui/dialog";
 import { Page, Show } from "../ui/page";
 import { RoleNote, useMay } from "../ui/role";
 import { tell, tellProblem, tellWarnings } from "../ui/toast";
-import { writeProblem, goBack } from "../versions";
+import { pathOf, undoOf, undoOfCreation, writeProblem } from "../versions";
 import { Chain } from "./chain";
 import { Enforce, isInDryRun, policySubject } from "./enforce";
 import { History } from "./history";
 import { EntityState } from "./policies";
 import { ReplayLink } from "./replay-link";
-
-/** Fields that the form does not have. */
-const HIDDEN = ["kind", "metadata"];
 
 /** The page of an entity; `id` is null for a new one. */
 export function EntityPage({ collection, id }: { collection: string; id: string | null }) {
@@ -42,8 +40,6 @@ export function EntityPage({ collection, id }: { collection: string; id: string 
 
 function Editor({ collection, schema, tagged, start, reload }: { collection: string; schema: Schema; tagged: Tagged | null; start: Entity; reload: () => void }) {
   const { value, text, wrong, change, type } = useDraft(start);
-  const [errors, setErrors] = useState<FieldError[]>([]);
-  const [checked, setChecked] = useState<"" | "busy" | "good" | "bad">("");
   const [reviewing, review] = useState(false);
   // A link from a chain or from the overview opens the step at once.
   const [enforcing, enforce] = useState(() => current().query.get("enforce") === "1");
@@ -52,43 +48,28 @@ function Editor({ collection, schema, tagged, start, reload }: { collection: str
     if (current().query.has("enforce")) navigate(href(current().path), "replace");
   };
   const isNew = tagged === null;
-  const changed = useMemo(() => isNew || JSON.stringify(value) !== JSON.stringify(start), [value, start]);
-  useEdits(!!wrong || JSON.stringify(value) !== JSON.stringify(start));
-  const settled = useDebounced(value, 350);
-  // Checks are calls for analysts: of a viewer each would be refused, and noted in the audit log.
-  const mayCheck = useMay("analyst");
-  useEffect(() => {
-    if (!changed && !wrong) {
-      setErrors([]);
-      setChecked("");
-    }
-    if (!changed || wrong || !mayCheck) return;
-    const abort = new AbortController();
-    setChecked("busy");
-    tryOut(collection, settled, isNew, abort.signal).then(
-      (errors) => { if (!abort.signal.aborted) { setErrors(errors); setChecked(errors.length ? "bad" : "good"); } },
-      (error: unknown) => { if (!abort.signal.aborted) { setErrors(fieldErrors(error)); setChecked("bad"); } },
-    );
-    return () => abort.abort();
-  }, [settled, wrong]);
+  const isEdited = useMemo(() => !!wrong || JSON.stringify(value) !== JSON.stringify(start), [value, wrong, start]);
+  // A template can be saved as it is.
+  const changed = isNew || isEdited;
+  useEdits(isEdited);
+  const { errors, checked } = useChecks(collection, value, { isNew, changed, wrong });
   const drop = async () => {
     if (!tagged) return;
     try {
       await remove(collection, start.id, tagged.etag);
-      tell(t("toast.deleted", { id: start.name || start.id }), () => goBack(collection, start.id, tagged.etag, null));
+      tell(t("toast.deleted", { id: start.name || start.id }), undoOf(collection, start.id, tagged.etag, null, () => {}));
       navigate(href(`/policies/${collection}`), "push", true);
     } catch (error) {
       tellProblem(error);
     }
   };
   const may = useMay("admin");
-  const others = errors.filter((error) => !error.pointer || !isShown(error.pointer, schema, schema, value, HIDDEN));
   return (
     <>
       <div class="actions sticky" role="group" aria-label={t("entity.actions")}>
         <button type="button" class="primary" disabled={!changed || !!wrong || checked === "bad"} onClick={() => review(true)}>{t("entity.review")}</button>
         {changed && !wrong && <ReplayLink collection={collection} document={value} />}
-        {changed && !isNew && <button type="button" onClick={() => change(start)}>{t("entity.discard")}</button>}
+        {isEdited && <button type="button" onClick={() => change(start)}>{t("entity.discard")}</button>}
         {!isNew && collection !== "global-config" && <button type="button" disabled={!may} onClick={() => void drop()}>{t("action.delete")}</button>}
         {!isNew && <EntityState of={value} />}
         <RoleNote least="admin" />
@@ -98,11 +79,7 @@ function Editor({ collection, schema, tagged, start, reload }: { collection: str
           {(wrong || checked === "bad") && <Badge tone="bad">{t("entity.invalid", { count: wrong ? 1 : errors.length })}</Badge>}
         </span>
       </div>
-      {others.length > 0 && (
-        <div class="notice bad" role="alert">
-          <ul>{others.map((error, index) => <li key={index}><code>{error.pointer}</code> <span class="pre">{error.message}</span></li>)}</ul>
-        </div>
-      )}
+      <ErrorList errors={withoutControl(errors, schema, value)} />
       {collection === "routes" && tagged && <Chain route={value} tagged={changed ? null : tagged} reload={reload} />}
       {collection === "global-config" && tagged && <Chain route={null} draft={value} tagged={changed ? null : tagged} reload={reload} />}
       {tagged && isInDryRun(collection, start) && <p class="notice warn">{t(collection === "waf-configs" ? "entity.detection.help" : collection === "honeypot-policies" ? "entity.watching.help" : "entity.dry_run.help")} <button type="button" onClick={() => enforce(true)}>{t("entity.enforce")}</button></p>}
@@ -135,10 +112,10 @@ function Review({ collection, tagged, before, after, onClose, reload }: { collec
     try {
       const written = await save(collection, after, tagged?.etag ?? null);
       onClose();
-      tell(t("toast.saved", { id: written.entity.name || written.entity.id }), tagged ? async () => { await goBack(collection, written.entity.id, tagged.etag, written.etag); reload(); } : async () => remove(collection, written.entity.id, written.etag));
+      tell(t("toast.saved", { id: written.entity.name || written.entity.id }), tagged ? undoOf(collection, written.entity.id, tagged.etag, written.etag, reload) : undoOfCreation(collection, written.entity.id, written.etag));
       tellWarnings(written.warnings);
       if (before) reload();
-      else navigate(href(`/policies/${collection}/${encodeURIComponent(written.entity.id)}`), "replace");
+      else navigate(href(pathOf(collection, written.entity.id)), "replace");
     } catch (error) {
       setError(writeProblem(error));
       setBusy(false);

@@ -10,7 +10,7 @@ import { Dialog } from "../ui/dialog";
 import { Show } from "../ui/page";
 import { RoleNote, useMay } from "../ui/role";
 import { tell, tellWarnings } from "../ui/toast";
-import { writeProblem } from "../versions";
+import { mayRewrite, writeProblem } from "../versions";
 import { Time } from "../ui/time";
 
 /** The panel below the editor. */
@@ -44,6 +44,7 @@ function Compare({ collection, id, of, current, onClose, onReverted }: { collect
   const [error, setError] = useState("");
   const [busy, setBusy] = useState(false);
   const back = async () => {
+    if (!mayRewrite(collection, id)) return;
     setBusy(true);
     try {
       const written = await revert(collection, id, of.version, current.etag);

@@ -22,6 +22,8 @@ export function IncidentState({ incident, read, reload }: { incident: Incident; 
   useEffect(() => setNewer(undefined), [incident]);
   const [busy, setBusy] = useState(false);
   const workflow = newer === undefined ? incident.workflow : newer;
+  // A resolved incident is not listed any more: what was written last has its state.
+  const shown = newer === undefined ? incident.state : newer?.state ?? "open";
   const kept = workflow?.note ?? "";
   const note = typed ?? kept;
   if (typed === null) seen.current = markOf(workflow);
@@ -31,20 +33,37 @@ export function IncidentState({ incident, read, reload }: { incident: Incident; 
     seen.current = markOf(other);
     type(next);
   };
+  /** Writes a state, and shows it until the incident is loaded again. Answers its mark. */
+  const write = async (state: string, note: string) => {
+    const { workflow } = await setState(incident.key, state, state === "open" ? "" : note);
+    const written = state === "open" ? null : workflow;
+    seen.current = markOf(written);
+    setNewer(written);
+    reload();
+    return seen.current;
+  };
+  /** What someone else has written since the state with this mark. */
+  const since = async (mark: string) => {
+    const now = (await read())?.workflow ?? null;
+    return now && markOf(now) !== mark ? now : null;
+  };
   const set = async (state: string) => {
     setBusy(true);
     try {
-      const now = (await read())?.workflow ?? null;
-      if (now && markOf(now) !== seen.current) {
+      const theirs = await since(seen.current);
+      if (theirs) {
         type(note);
-        setNewer(now);
-      } else {
-        const before = { state: incident.state, note: kept };
-        const written = await setState(incident.key, state, state === "open" ? "" : note);
-        setNewer(state === "open" ? null : written.workflow);
-        type(null);
-        tell(t("toast.state", { state: word("incident.state", state) }), async () => { await setState(incident.key, before.state, before.note); reload(); });
+        setNewer(theirs);
         reload();
+      } else {
+        const before = { state: shown, note: kept };
+        const mine = await write(state, note);
+        type(null);
+        tell(t("toast.state", { state: word("incident.state", state) }), async () => {
+          const theirs = await since(mine);
+          if (theirs) throw new Error(t("incident.undo.late", { by: theirs.by }));
+          await write(before.state, before.note);
+        });
       }
     } catch (error) {
       tellProblem(error);
@@ -69,7 +88,7 @@ export function IncidentState({ incident, read, reload }: { incident: Incident; 
       <p class="help">{t("incident.note.help")}</p>
       <div class="actions">
         {(["open", "acknowledged", "resolved"] as const).map((state) => (
-          <button key={state} type="button" aria-pressed={incident.state === state} disabled={!may || busy || !!other || (state === "open" && hasTyped)} onClick={() => void set(state)}>{t(`incident.set.${state}`)}</button>
+          <button key={state} type="button" aria-pressed={shown === state} disabled={!may || busy || !!other || (state === "open" && hasTyped)} onClick={() => void set(state)}>{t(`incident.set.${state}`)}</button>
         ))}
       </div>
     </Panel>

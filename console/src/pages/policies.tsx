@@ -4,7 +4,7 @@ import { COLLECTIONS, count, heads, type Entity } from "../api/entities";
 import type { PageProps } from "../app";
 import { t, word } from "../i18n";
 import { href, navigate, useRoute } from "../router";
-import { useDebounced, useLoaded } from "../ui/async";
+import { useLoaded, useThrottled } from "../ui/async";
 import { Badge } from "../ui/bits";
 import { Page, Show } from "../ui/page";
 import { useMay } from "../ui/role";
@@ -58,7 +58,7 @@ function Collection({ name }: { name: string }) {
   const may = useMay("admin");
   const { query } = useRoute();
   const text = query.get("q") ?? "";
-  const wanted = useDebounced(text.trim().toLowerCase(), 60);
+  const wanted = useThrottled(text.trim().toLowerCase(), 60);
   const all = useLoaded((signal) => heads(name, signal), [name]);
   const [hay] = useState(() => new WeakMap<Entity, string>());
   const hayOf = (entity: Entity) => {

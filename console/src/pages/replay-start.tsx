@@ -1,68 +1,84 @@
 /** The change that is tried: an entity as form or JSON, checked as a save would be, and the start of its replay. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { COLLECTIONS, fieldErrors, list, read, schema as readSchema, template, tryOut, type Entity, type Schema } from "../api/entities";
-import type { FieldError } from "../api/http";
+import { COLLECTIONS, fieldErrors, list, read, schema as readSchema, template, type Entity, type Schema } from "../api/entities";
 import { startReplay, type Recordings } from "../api/replay";
+import { useChecks } from "../forms/checks";
 import { useDraft } from "../forms/draft";
 import { Diff } from "../forms/diff-view";
+import { ErrorList } from "../forms/error-list";
+import { HIDDEN, withoutControl } from "../forms/errors";
 import { Form } from "../forms/form";
 import { t, word } from "../i18n";
-import { href, navigate, useRoute } from "../router";
-import { useDebounced, useLoaded } from "../ui/async";
+import { current, href, mayReplace, navigate, useEdits, useRoute } from "../router";
+import { useLoaded } from "../ui/async";
 import { Badge, Choice, Panel } from "../ui/bits";
 import { Show, problem } from "../ui/page";
 import { RoleNote, useMay } from "../ui/role";
 import { tellWarnings } from "../ui/toast";
-import { draftOf } from "../replay-draft";
+import { draftOf, draftQuery, forgetDraft, keepDraft, keptQuery } from "../replay-draft";
 
 /** Recording, policy, document. */
 export function Start({ kept }: { kept: Recordings }) {
-  const { query } = useRoute();
+  const asked = useRoute().query;
+  // A draft that was left is the first thing here, as after its replay.
+  const query = asked.size > 0 ? asked : new URLSearchParams(keptQuery());
   const collection = query.get("collection") ?? "threat-policies";
   const entities = useLoaded((signal) => list(collection, signal), [collection]);
-  const draft = useMemo(() => (query.get("draft") ? draftOf(collection) : null), [collection, query.get("draft")]);
   const id = query.get("id") ?? "";
-  const go = (more: Record<string, string>) => navigate(href("/replay", { ...Object.fromEntries(query), ...more }), "replace");
+  const isDraft = query.has("draft");
+  const draft = useMemo(() => (isDraft ? draftOf(collection, id) : null), [collection, id, isDraft]);
   const known = entities.data?.some((entity) => entity.id === id) ?? false;
-  const chosen = draft && draft.document.id === (id || draft.document.id) ? draft.document.id ?? "" : known ? id : entities.data?.[0]?.id ?? "";
+  const chosen = draft ? draft.id : known ? id : entities.data?.[0]?.id ?? "";
+  /** Shows another document; where the operator keeps the changes of this one, the selection is as it was. */
+  const choose = (select: HTMLSelectElement, before: string, next: Record<string, string>) => {
+    if (!mayReplace()) {
+      select.value = before;
+      return;
+    }
+    forgetDraft();
+    navigate(href("/replay", next), "replace");
+  };
   return (
     <Panel title={t("replay.change")}>
       <div class="filters">
         <label><span>{t("replay.collection")}</span>
-          <select value={collection} onChange={(event) => navigate(href("/replay", { collection: event.currentTarget.value }), "replace")}>
+          <select value={collection} onChange={(event) => choose(event.currentTarget, collection, { collection: event.currentTarget.value })}>
             {COLLECTIONS.map((name) => <option key={name} value={name}>{word("collection", name)}</option>)}
           </select>
         </label>
         <label class="grow"><span>{t("replay.entity")}</span>
-          <select value={chosen} onChange={(event) => go({ id: event.currentTarget.value, draft: "" })}>
-            {draft && !entities.data?.some((entity) => entity.id === draft.document.id) && <option value={draft.document.id ?? ""}>{draft.document.name || draft.document.id || t("replay.new")}</option>}
+          <select value={chosen} onChange={(event) => choose(event.currentTarget, chosen, { collection, id: event.currentTarget.value })}>
+            {draft && !entities.data?.some((entity) => entity.id === draft.id) && <option value={draft.id}>{draft.document.name || draft.id || t("replay.new")}</option>}
             {(entities.data ?? []).map((entity) => <option key={entity.id} value={entity.id}>{entity.name || entity.id}</option>)}
           </select>
         </label>
       </div>
-      {draft && <p class="notice" role="status">{t("replay.draft")}</p>}
       <Show of={entities}>
         {(entities) => (entities.length === 0 && !draft ? <p class="empty">{t("state.empty")}</p> : (
-          <Document key={`${collection}/${chosen}/${draft ? "draft" : ""}`} collection={collection} id={entities.some((entity) => entity.id === chosen) ? chosen : null} draft={draft?.document ?? null} kept={kept} />
+          <Document key={`${collection}/${chosen}`} collection={collection} id={chosen} isNew={!entities.some((entity) => entity.id === chosen)} draft={draft?.document ?? null} kept={kept} />
         ))}
       </Show>
     </Panel>
   );
 }
 
-function Document({ collection, id, draft, kept }: { collection: string; id: string | null; draft: Entity | null; kept: Recordings }) {
+/** `id`: of the entity, or by which the draft of a new one is kept. */
+function Document({ collection, id, isNew, draft, kept }: { collection: string; id: string; isNew: boolean; draft: Entity | null; kept: Recordings }) {
   const found = useLoaded(async (signal): Promise<[Schema, Entity | null, Entity, Entity[], string[]]> => {
     const [schema, stored, routes, global] = await Promise.all([
-      readSchema(collection, signal), id === null ? null : read(collection, id, signal), list("routes", signal), read("global-config", "global-config", signal),
+      readSchema(collection, signal), isNew ? null : read(collection, id, signal), list("routes", signal), read("global-config", "global-config", signal),
     ]);
     const groups = Object.keys((global.entity["groups"] as Record<string, unknown> | undefined) ?? {});
     return [schema, stored?.entity ?? null, draft ?? stored?.entity ?? (await template(collection, signal)), routes, groups];
   }, [collection, id]);
-  return <Show of={found}>{([schema, stored, start, routes, groups]) => <Editor collection={collection} schema={schema} stored={stored} start={start} routes={routes} groups={groups} kept={kept} />}</Show>;
+  return <Show of={found}>{([schema, stored, start, routes, groups]) => <Editor collection={collection} id={id} isDraft={draft !== null} schema={schema} stored={stored} start={start} routes={routes} groups={groups} kept={kept} />}</Show>;
 }
 
 interface EditorProps {
   collection: string;
+  id: string;
+  /** It begins with the draft that is kept. */
+  isDraft: boolean;
   schema: Schema;
   stored: Entity | null;
   start: Entity;
@@ -71,26 +87,29 @@ interface EditorProps {
   kept: Recordings;
 }
 
-function Editor({ collection, schema, stored, start, routes, groups, kept }: EditorProps) {
+function Editor({ collection, id, isDraft, schema, stored, start, routes, groups, kept }: EditorProps) {
   const [view, setView] = useState<"form" | "json">("json");
   const { value, text, wrong, change, type } = useDraft(start);
-  const [errors, setErrors] = useState<FieldError[]>([]);
   const [recording, setRecording] = useState("");
   const [route, setRoute] = useState("");
   const [group, setGroup] = useState("");
   const [busy, setBusy] = useState(false);
   const [failed, fail] = useState("");
   const may = useMay("analyst");
-  const settled = useDebounced(value, 350);
   const chosen = kept.recordings.find((known) => known.id === recording) ?? kept.recordings[0];
-  const changed = !stored || JSON.stringify(value) !== JSON.stringify(stored);
+  const changed = useMemo(() => !stored || JSON.stringify(value) !== JSON.stringify(stored), [value, stored]);
+  const { errors, settled, show } = useChecks(collection, value, { isNew: !stored, changed, wrong });
+  useEdits(changed || !!wrong);
+  // Also for a page that is loaded again, and for the way back from the result.
+  const keep = () => {
+    const draft = { collection, id, document: value };
+    keepDraft(draft);
+    if (!current().query.has("draft")) navigate(href("/replay", draftQuery(draft)), "replace");
+  };
   useEffect(() => {
-    if (!may || !changed || wrong) return;
-    const abort = new AbortController();
-    const told = (errors: FieldError[]) => abort.signal.aborted || setErrors(errors);
-    tryOut(collection, settled, !stored, abort.signal).then(told, (error: unknown) => told(fieldErrors(error)));
-    return () => abort.abort();
-  }, [settled, wrong]);
+    if (changed) keep();
+    else if (isDraft) forgetDraft();
+  }, [settled]);
   const run = async (event: Event) => {
     event.preventDefault();
     if (!chosen) return;
@@ -104,10 +123,13 @@ function Editor({ collection, schema, stored, start, routes, groups, kept }: Edi
         ...(group ? { group } : {}),
       });
       tellWarnings(warnings);
-      navigate(href(`/replay/${job.id}`));
+      // The operator may have gone elsewhere meanwhile.
+      if (current().path !== "/replay") return;
+      keep();
+      navigate(href(`/replay/${job.id}`), "push", true);
     } catch (error) {
       const told = fieldErrors(error);
-      setErrors(told.filter((error) => error.pointer));
+      show(told.filter((error) => error.pointer));
       fail(problem(error));
       setBusy(false);
     }
@@ -119,11 +141,13 @@ function Editor({ collection, schema, stored, start, routes, groups, kept }: Edi
         <span role="status">
           {wrong ? <Badge tone="bad">{t("entity.invalid", { count: 1 })}</Badge> : errors.length ? <Badge tone="bad">{t("entity.invalid", { count: errors.length })}</Badge> : changed ? <Badge tone="good">{t("replay.changed")}</Badge> : <Badge>{t("replay.unchanged")}</Badge>}
         </span>
+        {stored && (changed || wrong) && <button type="button" onClick={() => change(stored)}>{t("entity.discard")}</button>}
       </div>
       {view === "json" ? <textarea class="mono json" aria-label={t("entity.json")} aria-invalid={!!wrong} spellcheck={false} rows={16} value={text} onInput={(event) => type(event.currentTarget.value)} />
-        : <div class="stack"><Form root={schema} schema={schema} value={value} onChange={change} errors={errors} hidden={["kind", "metadata"]} locked={stored ? ["id"] : []} /></div>}
+        : <div class="stack"><Form root={schema} schema={schema} value={value} onChange={change} errors={errors} hidden={HIDDEN} locked={stored ? ["id"] : []} /></div>}
       {wrong && <p class="error">{wrong}</p>}
-      {errors.length > 0 && <div class="notice bad" role="alert"><ul>{errors.map((error, index) => <li key={index}><code>{error.pointer}</code> <span class="pre">{error.message}</span></li>)}</ul></div>}
+      <ErrorList errors={view === "form" ? withoutControl(errors, schema, value) : errors} />
+      {changed && <p class="notice" role="status">{t("replay.draft")}</p>}
       {changed && !wrong && <details class="group"><summary>{t("entity.review.title")}</summary><Diff before={stored} after={value} /></details>}
       <div class="filters">
         <label class="grow"><span>{t("replay.recording")}</span>

@@ -65,3 +65,21 @@ export function useDebounced<T>(value: T, millis: number): T {
   }, [value, millis]);
   return kept;
 }
+
+/** A value that follows another one: at once where that one was the same for so many milliseconds, otherwise once it has been. */
+export function useThrottled<T>(value: T, millis: number): T {
+  const [kept, keep] = useState(value);
+  const changed = useRef(-Infinity);
+  useEffect(() => {
+    const now = performance.now();
+    const wait = now - changed.current < millis ? millis : 0;
+    changed.current = now;
+    if (!wait) {
+      keep(value);
+      return;
+    }
+    const timer = setTimeout(() => keep(value), wait);
+    return () => clearTimeout(timer);
+  }, [value, millis]);
+  return kept;
+}

@@ -7,8 +7,11 @@ interface Toast {
   id: number;
   text: string;
   bad: boolean;
-  undo: (() => Promise<unknown>) | null;
+  undo: Undo | null;
 }
+
+/** The way back; an answer of false says that the operator keeps what is there. */
+type Undo = () => Promise<unknown>;
 
 /** How long a message stays, in milliseconds. */
 const STAYS = 20_000;
@@ -17,15 +20,14 @@ let toasts: Toast[] = [];
 let next = 1;
 let changed: () => void = () => {};
 
-/** Messages at once, apart from those with a way back. */
-const MOST = 4;
+/** Messages at once: those without a way back give way from the first number on, all others from the second. */
+const [MOST, MOST_AT_ALL] = [4, 10];
 
 /** Shows a message; `undo` adds a button that runs it. */
-export function tell(text: string, undo: (() => Promise<unknown>) | null = null, bad = false): void {
+export function tell(text: string, undo: Undo | null = null, bad = false): void {
   const toast = { id: next++, text, bad, undo };
-  // A way back stays until its time is over.
   const superfluous = toasts.filter(({ undo }) => !undo).slice(0, Math.max(0, toasts.length + 1 - MOST));
-  toasts = [...toasts.filter((shown) => !superfluous.includes(shown)), toast];
+  toasts = [...toasts.filter((shown) => !superfluous.includes(shown)), toast].slice(-MOST_AT_ALL);
   setTimeout(() => drop(toast.id), STAYS);
   changed();
 }
@@ -60,8 +62,10 @@ export function Toasts() {
   const undo = async (toast: Toast) => {
     drop(toast.id);
     try {
-      await toast.undo?.();
-      tell(t("toast.undone"));
+      if ((await toast.undo?.()) === false) {
+        toasts = [...toasts, toast];
+        changed();
+      } else tell(t("toast.undone"));
     } catch (error) {
       tellProblem(error);
     }

@@ -48,8 +48,8 @@ pub(super) fn apply(slot: &Slot, replacement: Replacement, most: usize) -> Resul
         }
         Replacement::Patch(patch) => copied = patch::apply(&mut document, patch, most)?,
     }
-    kit::restore(&mut document, &shown, &slot.entity.stored());
-    Ok((document, copied))
+    let edited = kit::restore(&mut document, &shown, &slot.entity.stored());
+    if edited.is_empty() { Ok((document, copied)) } else { Err(WriteError::Invalid(edited)) }
 }
 
 /// Names fields of a merge patch as they are shown: one that is written in its other spelling would otherwise be there twice.

@@ -10,7 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::problem::token;
+use crate::problem::{FieldProblem, token};
 
 /// What is shown in the place of a secret. A document that brings it back keeps the secret that is stored.
 pub const MASK: &str = "********";
@@ -126,30 +126,42 @@ fn with<T>(flag: &'static LocalKey<Cell<bool>>, work: impl FnOnce() -> T) -> T {
 
 /// Puts the stored secrets back where a document has the mask in their places. `shown` and `stored` are the two forms
 /// of the entity that the document replaces.
-pub fn restore(document: &mut Value, shown: &Value, stored: &Value) {
-    fn at(place: &mut Value, pointer: &str, shown: &Value, stored: &Value) {
-        match place {
-            Value::String(text) if text == MASK => {
-                if shown.pointer(pointer).and_then(Value::as_str) == Some(MASK)
-                    && let Some(secret) = stored.pointer(pointer)
-                {
-                    *place = secret.clone();
-                }
+///
+/// Answers the places of secrets whose new text has the mask and more in it: the mask was edited there, and is no part of a secret.
+#[must_use]
+pub fn restore(document: &mut Value, shown: &Value, stored: &Value) -> Vec<FieldProblem> {
+    let mut edited = Vec::new();
+    restore_at(document, "", shown, stored, &mut edited);
+    edited
+}
+
+fn restore_at(place: &mut Value, pointer: &str, shown: &Value, stored: &Value, edited: &mut Vec<FieldProblem>) {
+    match place {
+        Value::String(text) if text.contains(MASK) => {
+            let (true, Some(secret)) =
+                (shown.pointer(pointer).and_then(Value::as_str) == Some(MASK), stored.pointer(pointer))
+            else {
+                return;
+            };
+            if text == MASK {
+                *place = secret.clone();
+            } else if secret.as_str() != Some(text) {
+                let problem = FieldProblem::new(pointer, format!("`{MASK}` stands for the whole stored secret"));
+                edited.push(problem.expected(format!("`{MASK}` alone, or the secret itself without it")));
             }
-            Value::Array(entries) => {
-                for (index, entry) in entries.iter_mut().enumerate() {
-                    at(entry, &format!("{pointer}/{index}"), shown, stored);
-                }
-            }
-            Value::Object(fields) => {
-                for (name, value) in fields {
-                    at(value, &format!("{pointer}/{}", token(name)), shown, stored);
-                }
-            }
-            _ => {}
         }
+        Value::Array(entries) => {
+            for (index, entry) in entries.iter_mut().enumerate() {
+                restore_at(entry, &format!("{pointer}/{index}"), shown, stored, edited);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                restore_at(value, &format!("{pointer}/{}", token(name)), shown, stored, edited);
+            }
+        }
+        _ => {}
     }
-    at(document, "", shown, stored);
 }
 
 #[cfg(test)]
@@ -203,8 +215,22 @@ mod tests {
         let stored = json!({"key": "1", "headers": {"a/b": "2"}, "name": "x", "list": [{"k": "3"}]});
         let mut document =
             json!({"key": MASK, "headers": {"a/b": MASK, "c": MASK}, "name": MASK, "list": [{"k": MASK}]});
-        restore(&mut document, &shown, &stored);
+        assert!(restore(&mut document, &shown, &stored).is_empty());
         let expected = json!({"key": "1", "headers": {"a/b": "2", "c": MASK}, "name": MASK, "list": [{"k": "3"}]});
         assert_eq!(document, expected);
+    }
+
+    #[test]
+    fn a_mask_that_was_edited_is_no_secret() {
+        let shown = json!({"key": MASK, "headers": {"a/b": MASK}, "name": "x"});
+        let stored = json!({"key": "1", "headers": {"a/b": "2********"}, "name": "x"});
+        let edited = |document: Value| restore(&mut document.clone(), &shown, &stored);
+        let pointers = |document: Value| edited(document).into_iter().map(|one| one.pointer).collect::<Vec<_>>();
+        assert_eq!(
+            pointers(json!({"key": "********NEW", "headers": {"a/b": "x********"}, "name": "a ********"})),
+            ["/key", "/headers/a~1b"]
+        );
+        // What is stored, from a file; a new secret; a text that is none.
+        assert_eq!(pointers(json!({"key": "N*w", "headers": {"a/b": "2********"}})), [] as [&str; 0]);
     }
 }

@@ -106,6 +106,11 @@ async fn no_answer_shows_a_secret_and_each_write_keeps_it() {
         let brought = json!([{"op": "replace", "path": pointers[0], "value": MASK}]);
         let brought = api.call("PATCH", &one, Some(brought)).await;
         assert_eq!(brought.status, 200, "{}", brought.text);
+        // Typed behind the mask.
+        let edited = json!([{"op": "replace", "path": pointers[0], "value": format!("{MASK}NEW")}]);
+        let edited = api.call("PATCH", &one, Some(edited)).await;
+        assert_eq!(edited.status, 400, "{}", edited.text);
+        assert_eq!(edited.body["errors"][0]["pointer"], pointers[0], "{}", edited.text);
         let secret = before.pointer(pointers[0]).unwrap();
         let guess = json!([{"op": "test", "path": pointers[0], "value": secret}]);
         let guess = api.call("PATCH", &one, Some(guess)).await;

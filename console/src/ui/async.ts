@@ -72,13 +72,9 @@ export function useThrottled<T>(value: T, millis: number): T {
   const changed = useRef(-Infinity);
   useEffect(() => {
     const now = performance.now();
-    const wait = now - changed.current < millis ? millis : 0;
+    const rested = now - changed.current >= millis;
     changed.current = now;
-    if (!wait) {
-      keep(value);
-      return;
-    }
-    const timer = setTimeout(() => keep(value), wait);
+    const timer = setTimeout(() => keep(value), rested ? 0 : millis);
     return () => clearTimeout(timer);
   }, [value, millis]);
   return kept;

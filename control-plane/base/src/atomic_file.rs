@@ -61,19 +61,12 @@ fn write_beside(file: &Path, bytes: &[u8], readers: Readers) -> io::Result<PathB
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mode = match readers {
-        Readers::Owner => 0o600,
-        Readers::Umask => 0o666,
+    let mut out = make(&fresh, file, readers)?;
+    let kept = match readers {
+        Readers::Owner => keep_group_reading(file, &out),
+        Readers::Umask => Ok(()),
     };
-    let owner = Owner::of(file)?;
-    let mut out = File::options().write(true).create_new(true).mode(mode).open(&fresh)?;
-    let given = match owner.map_or(Ok(()), |owner| owner.take(&out)) {
-        // Others may read it all the same; that it changes hands is what a folder of several users allows.
-        Err(_) if readers == Readers::Umask && !is_root() => Ok(()),
-        given => given,
-    };
-    let given = given.and_then(|()| if readers == Readers::Owner { keep_group_reading(file, &out) } else { Ok(()) });
-    let written = given.and_then(|()| out.write_all(bytes)).and_then(|()| out.sync_all());
+    let written = kept.and_then(|()| out.write_all(bytes)).and_then(|()| out.sync_all());
     remove_after_failure(&fresh, written)?;
     Ok(fresh)
 }
@@ -117,13 +110,27 @@ fn sync_folder(file: &Path) -> io::Result<()> {
 ///
 /// The error of the system, also where the file cannot be given to its owner; no file of that name was made.
 pub fn make_private(fresh: &Path, in_place_of: &Path) -> io::Result<File> {
+    make(fresh, in_place_of, Readers::Owner)
+}
+
+/// Makes a file as [`make_private`] does, for these readers.
+fn make(fresh: &Path, in_place_of: &Path, readers: Readers) -> io::Result<File> {
+    let mode = match readers {
+        Readers::Owner => 0o600,
+        Readers::Umask => 0o666,
+    };
     let owner = Owner::of(in_place_of)?;
-    let made = File::options().create_new(true).write(true).mode(0o600).open(fresh)?;
-    let given = owner.map_or(Ok(()), |owner| owner.take(&made)).map_err(|error| {
-        let detail = format!("{} cannot be given to the owner of the file or folder: {error}", fresh.display());
-        io::Error::new(error.kind(), detail)
-    });
-    remove_after_failure(fresh, given.map(|()| made))
+    let made = File::options().create_new(true).write(true).mode(mode).open(fresh)?;
+    let given = match owner.map_or(Ok(()), |owner| owner.take(&made)) {
+        // Others may read it all the same; that it changes hands is what a folder of several users allows.
+        Err(_) if readers == Readers::Umask && !is_root() => Ok(made),
+        Err(error) => {
+            let detail = format!("{} cannot be given to the owner of the file or folder: {error}", fresh.display());
+            Err(io::Error::new(error.kind(), detail))
+        }
+        Ok(()) => Ok(made),
+    };
+    remove_after_failure(fresh, given)
 }
 
 /// Opens the file that processes lock, and makes it where it does not exist. What another user puts there as a link is refused.

@@ -287,7 +287,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Takes back what went well, because something else did not.
+    /// Gives what went well this error: something else did not, or the store failed, and nothing was made.
     fn take_back(&mut self, why: &WriteError) {
         for result in self.results.iter_mut().filter(|result| result.is_ok()) {
             *result = Err(why.clone());

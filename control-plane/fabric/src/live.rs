@@ -153,13 +153,19 @@ mod tests {
         assert!(!Arc::ptr_eq(&begin().await.unwrap(), &shared[0]));
     }
 
+    /// As many lists as are in memory at once.
+    async fn all_lists(lists: &LiveLists, reads: &AtomicUsize) -> Vec<Arc<LiveList>> {
+        let mut held = Vec::new();
+        for _ in 0..LiveList::MAX {
+            held.push(lists.begin(|| (), read(reads)).await.unwrap().1);
+        }
+        held
+    }
+
     #[tokio::test(start_paused = true)]
     async fn few_lists_are_in_memory_at_once() {
         let (lists, reads) = (LiveLists::default(), AtomicUsize::new(0));
-        let mut held = Vec::new();
-        for _ in 0..LiveList::MAX {
-            held.push(lists.begin(|| (), read(&reads)).await.unwrap().1);
-        }
+        let mut held = all_lists(&lists, &reads).await;
         let mut waits = std::pin::pin!(lists.begin(|| (), read(&reads)));
         assert!(tokio::time::timeout(Duration::from_secs(60), &mut waits).await.is_err());
         assert_eq!(reads.load(Ordering::Relaxed), LiveList::MAX);
@@ -170,10 +176,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn lists_are_wanted_while_a_link_waits_for_the_room_of_one() {
         let (lists, reads) = (LiveLists::default(), AtomicUsize::new(0));
-        let mut held = Vec::new();
-        for _ in 0..LiveList::MAX {
-            held.push(lists.begin(|| (), read(&reads)).await.unwrap().1);
-        }
+        let held = all_lists(&lists, &reads).await;
         let list = Arc::clone(&held[0]);
         let is_wanted = async || tokio::time::timeout(Duration::from_secs(1), list.wanted()).await.is_ok();
         assert!(!is_wanted().await, "all are in use, and no link waits");

@@ -113,8 +113,8 @@ pub trait Store:
     /// answers the revision as it is.
     ///
     /// `judged_at` is the global revision at which the caller has judged what the entities would be with the changes; where it is not the
-    /// store's any more, all are refused with [`StoreError::Moved`]. Otherwise
-    /// the new revision is the next one, `judged_at + 1`. With `None` other entities may have changed.
+    /// store's any more, all are refused with [`StoreError::Moved`]; otherwise the new revision is the next one, `judged_at + 1`. With
+    /// `None` other entities may have changed.
     ///
     /// Each change has an `expected` revision as in [`Store::entity_put`]. The first that does not hold, or that names an
     /// entity for the second time, refuses all with [`StoreError::BatchConflict`].

@@ -132,8 +132,8 @@ impl EventCopy {
     }
 
     /// Removes blocks beyond the limits, or half of all with `half` (at most once in [`GIVES_WAY_SECONDS`](super::GIVES_WAY_SECONDS)),
-    /// the oldest first, and answers the position of the last one that was removed, if any was: the server removes it and those before it as well. The
-    /// server may have blocks that this copy has not read yet, so that nothing is said of what comes after it. Blocks the thread.
+    /// the oldest first, and answers the position of the last one that was removed, if any was: the server removes it and those before it
+    /// as well. The server may have blocks that this copy has not read yet, so that nothing is said of what comes after it. Blocks the thread.
     ///
     /// # Errors
     /// What the file reports.

@@ -1,0 +1,2 @@
+//# allFunctionsCalledOnLoad
+import{xb as a}from"./chunk-QSEBCRDL.js";export{a as mount};

@@ -1,1 +1,0 @@
-import{o as r,p as t}from"./chunk-5FYBTBOC.js";var s=e=>r("/security/_api_report",e),o=e=>r("/security/_bot_catalog",e),u=e=>t("/security/_robots_txt",{policy:e}),a=e=>r("/security/_bot_status",e),g=e=>t("/security/_fingerprints",{page_size:500},e),l=(e,n)=>t("/security/_fingerprint_decide",{family:e.family,ja4:e.ja4,decision:n});export{s as a,o as b,u as c,a as d,g as e,l as f};
